@@ -74,6 +74,26 @@ def test_a_held_action_is_pointed_out(account: Account) -> None:
     said = plans(account).fine()
     assert "await" not in said.out and "applied by 2 runs: 2 done" in said.out
     assert [row["waiting"] for row in listed(account)] == [0, 0, 0, 0]
+    watched = curfew(account.environment(), "watch", "--json").json()
+    assert watched["awaiting_approval"] == [] and all(row["outlook"]["kind"] != "awaits-approval" for row in watched["instances"])
+
+
+def test_what_enforce_mode_would_have_done_is_listed_by_resource(account: Account) -> None:
+    """The price of the two hours between the first run that found the stop due and the last."""
+    account.write_config('[idle]\nlocal_disk = "expendable"\ngrace = "0s"\n')
+    gpu = account.gpu()
+    account.idle(gpu)
+    account.tick()
+    for hours in (3, 1):
+        rewrite(account, account.tick().response["run"], at=ago(hours=hours))
+    said = plans(account, "--by-resource", "--since", "7d").fine()
+    assert "Enforce mode would have stopped 1 machine in the last 7d, $2.01; none of them was used again since." in said.out
+    assert re.search(rf"^{gpu} +stop +idle .* \$2\.01 +still due", said.out, re.MULTILINE), said
+    found = plans(account, "--by-resource", "--json").json()
+    [row] = found["rows"]
+    assert (row["resource"], row["action"], row["rule"], row["state"], row["used_again_at"]) == (gpu, "stop", "idle", "still-due", None)
+    assert row["due_seconds"] == pytest.approx(7200, abs=60)
+    assert found["would_have_saved_usd"] == pytest.approx(2.01, abs=0.05) and (found["unknown_prices"], found["unread"]) == (0, 0)
 
 
 def newest_but(account: Account, run: str) -> str:

@@ -1,5 +1,6 @@
 //! `curfew plans`: what runs found and did, and what awaits approval.
 
+mod by_resource;
 mod find;
 mod list;
 mod show;
@@ -24,11 +25,19 @@ const SINCE_MAX: SignedDuration = SignedDuration::from_hours(92 * 24);
 
 /// List what recent runs found and did, or show one run for review
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 nothing awaits approval; 1 something does; 2 a record could not be read.\n\n\
-                        Example:\n  curfew plans --since 7d --function reap-volumes\n  curfew plans 5f1c2a7e")]
+#[command(after_help = "\
+Columns: waiting awaits approval; ended was stopped, terminated or deleted; since then: the later fate of what awaited approval; \
+observed would have been done in enforce mode; other is a mark, a notification or a start; seen was looked at.
+
+Exit codes: 0 nothing awaits approval; 1 something does; 2 a record could not be read. With --by-resource: 0, or 2.
+
+Example:
+  curfew plans --since 7d --function reap-volumes
+  curfew plans --by-resource --since 7d
+  curfew plans 5f1c2a7e")]
 pub(crate) struct Plans {
     /// Id of a run or its beginning, or its record's key in the state bucket
-    #[arg(value_name = "PLAN", conflicts_with_all = ["since", "function", "all", "limit"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["since", "function", "all", "limit", "by_resource"])]
     pub(crate) plan: Option<String>,
     /// List runs of this period
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = since)]
@@ -39,7 +48,10 @@ pub(crate) struct Plans {
     /// Also list runs that found nothing
     #[arg(long)]
     pub(crate) all: bool,
-    /// List at most so many runs, the newest first
+    /// List what enforce mode would have done in the period, by resource, with what that would have saved
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) by_resource: bool,
+    /// List at most so many runs, the newest first, or so many resources, the most expensive first
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = limit)]
     pub(crate) limit: u16,
 }
@@ -53,6 +65,7 @@ impl Plans {
                 let approval = find::approval(context, &deployed, &record).await;
                 show::show(&record, approval, context.global.json)
             }
+            None if self.by_resource => by_resource::list(&self, context, &deployed).await,
             None => list::list(&self, context, &deployed).await,
         }
     }

@@ -27,6 +27,15 @@ pub const COUNTERFACTUAL: &str = "A resource that Curfew stopped, terminated or 
 /// The longest time that an action saves: by then a person would have noticed.
 pub const COUNTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
+/// A standard snapshot, if every block of the volume is in use (Amazon EBS pricing, us-east-1, 2026-11: $0.05 a GB and month).
+const SNAPSHOT_USD_MICROS_PER_GIB_MONTH: u64 = 50_000;
+
+/// The highest price of the snapshot of a volume.
+#[must_use]
+pub const fn snapshot_rate(gib: u64) -> Rate {
+    Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))
+}
+
 /// A resource that Curfew stopped, terminated or deleted, as an audit record says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedResource {

@@ -152,8 +152,8 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
         }
         (_, action, Observed) if action.is_start() => (Severity::Info, once(NotificationKey::would(rule), deadline())),
         (_, Action::Volume(_, VolumeAction::Snapshot { .. }), Done) => (Severity::Info, NotificationKind::Event),
-        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), Done) if !step.already_notified => {
-            (Severity::Warning, once(NotificationKey::rule(rule), expiry.kept_until.to_string()))
+        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), Done | Observed) if !step.already_notified => {
+            (announcing(step), once(NotificationKey::rule(rule), expiry.kept_until.to_string()))
         }
         (_, action, Done) if action.deletes_failed_snapshot() => (Severity::Info, NotificationKind::Event),
         (_, action, Done) if action.stops_or_deletes() => (Severity::Action, NotificationKind::Event),

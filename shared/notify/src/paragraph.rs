@@ -80,11 +80,11 @@ fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, retry: &str
             format!("{named}: {why}. Its start was requested again; the last one failed with {code}{remedy}.")
         }
         (_, action, _) if action.is_start() => format!("{named}: {why}. Its start was requested."),
+        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), _) => {
+            format!("{named}: its volume is gone. It {} be deleted at {}.", will(step), expiry.kept_until)
+        }
         (_, action, OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be {} now. {cost}", past_tense(action))
-        }
-        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), _) => {
-            format!("{named}: its volume is gone. It will be deleted at {}.", expiry.kept_until)
         }
         (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => {
             format!(
@@ -119,6 +119,10 @@ fn saving_sentence(step: &Step) -> String {
     }
 }
 
+fn will(step: &Step) -> &'static str {
+    if step.mode == Mode::Observe { "would" } else { "will" }
+}
+
 fn mark_paragraph(
     step: &Step,
     actions: &AnnouncedActions,
@@ -127,7 +131,7 @@ fn mark_paragraph(
     cost: &str,
     now: Timestamp,
 ) -> String {
-    let would = if step.mode == Mode::Observe { "would" } else { "will" };
+    let would = will(step);
     let announced = |rule: Rule| actions.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
     let mut text = format!(
         "{named}: {why}. It {would} be {} at {}.",

@@ -16,8 +16,8 @@ use model::rule::{ResourceAction, Rule};
 use model::subscriptions::TopicSubscriptions;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
-    Action, Announcement, InstanceAction, Refusable, ResourceMemory, SageMakerAction, SnapshotAction, Step,
-    VolumeAction,
+    Action, Announcement, ExpiryAnnouncement, InstanceAction, Refusable, ResourceMemory, SageMakerAction,
+    SnapshotAction, Step, VolumeAction,
 };
 
 use crate::AcceptedNotifications;
@@ -178,14 +178,17 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
             note_action(log.resources.entry(resource.clone()).or_default(), step, report);
         }
         (Action::Volume(_, VolumeAction::Delete { expiring, at, kept_until, .. }), OutcomeKind::Done) => {
+            let expiry = ExpiryAnnouncement { deleted_at: *at, kept_until: *kept_until };
             for snapshot in expiring {
                 let Some(record) = log.resources.get_mut(snapshot) else { continue };
-                announce_expiry(record, *at, *kept_until, announced_at);
+                announce_expiry(record, expiry, announced_at, Mode::Enforce);
             }
         }
-        (Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), OutcomeKind::Done) if !step.already_notified => {
+        (Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), OutcomeKind::Done | OutcomeKind::Observed)
+            if !step.already_notified =>
+        {
             let Some(record) = log.resources.get_mut(resource) else { return };
-            announce_expiry(record, expiry.deleted_at, expiry.kept_until, announced_at);
+            announce_expiry(record, *expiry, announced_at, step.mode);
         }
         (Action::Instance(_, InstanceAction::Start), OutcomeKind::Done) => {
             log.resources.entry(resource.clone()).or_default().start_requested = Some(whole_second(report.at));
@@ -232,15 +235,15 @@ fn remember_refusal(log: &mut NotificationLog, report: &Report, step: &Step, out
 
 fn announce_expiry(
     record: &mut ResourceRecord,
-    deleted_at: Timestamp,
-    deadline: Timestamp,
+    expiry: ExpiryAnnouncement,
     announced_at: Option<Timestamp>,
+    mode: Mode,
 ) {
     if let Some(safety) = &mut record.safety {
-        safety.deleted_at = Some(deleted_at);
+        safety.deleted_at = Some(expiry.deleted_at);
     }
     if let Some(at) = announced_at {
-        let announced = AnnouncedAction { ending: ResourceAction::Delete, mode: Mode::Enforce, at, deadline };
+        let announced = AnnouncedAction { ending: ResourceAction::Delete, mode, at, deadline: expiry.kept_until };
         record.announced.insert(Rule::Expired, announced);
     }
 }

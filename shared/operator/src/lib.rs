@@ -9,6 +9,7 @@ pub mod input_access;
 pub mod keep;
 pub mod leftovers;
 pub mod mode_change;
+pub mod observed_actions;
 pub mod review;
 pub mod run_summary;
 pub mod stack_state;

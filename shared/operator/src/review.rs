@@ -8,7 +8,7 @@
 //! Nothing that is not on the list is carried out.
 
 use model::id::Region;
-use model::instance::InstanceState;
+use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 use model::observation::{Gap, GapKind, ObservedResource};
 use model::sagemaker::SageMakerStatus;
@@ -98,11 +98,7 @@ fn is_same_resource(item: &RecordedStep, seen: &ObservedResource) -> bool {
 /// Returns `true` if the resource already has the state that the item asks for. A stopped instance does not count as terminated.
 fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
     match seen {
-        ObservedResource::Instance(instance) => match instance.state {
-            InstanceState::ShuttingDown | InstanceState::Terminated => true,
-            InstanceState::Stopping | InstanceState::Stopped => item.action == "stop",
-            InstanceState::Pending | InstanceState::Running | InstanceState::Unknown => false,
-        },
+        ObservedResource::Instance(instance) => has_instance_ended(item, instance),
         ObservedResource::Volume(volume) => matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted),
         ObservedResource::Snapshot(_) => false,
         ObservedResource::SageMaker(resource) => match resource.status {
@@ -113,6 +109,15 @@ fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
             | SageMakerStatus::Changing
             | SageMakerStatus::Other => false,
         },
+    }
+}
+
+/// Returns `true` if the instance already has the state that the item asks for.
+pub(crate) fn has_instance_ended(item: &RecordedStep, instance: &Instance) -> bool {
+    match instance.state {
+        InstanceState::ShuttingDown | InstanceState::Terminated => true,
+        InstanceState::Stopping | InstanceState::Stopped => item.action == "stop",
+        InstanceState::Pending | InstanceState::Running | InstanceState::Unknown => false,
     }
 }
 

@@ -12,7 +12,7 @@ mod outlook;
 mod runs;
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ::jobs::{Heartbeat, Job};
 use billing::budget::overview::BudgetOverview;
@@ -49,6 +49,8 @@ pub struct WatchFacts {
     pub regions: Vec<Region>,
     /// The instances with an accelerator that are not terminated.
     pub instances: Vec<Instance>,
+    /// The regions where an instance may exist that was not seen.
+    pub incomplete_regions: BTreeSet<Region>,
     /// The use of instances as runs learnt it, by region.
     pub activity: BTreeMap<Region, ActivityCache>,
     /// The notifications of reap-instances, by region.
@@ -61,7 +63,7 @@ pub struct WatchFacts {
     pub jobs: Vec<WatchedJob>,
     /// The states of the jobs that instances name.
     pub job_states: JobStates,
-    /// The newest record of each function of [`functions_to_read`] that has one.
+    /// The newest record of each function of [`functions_to_read`] that has one, after every apply.
     pub runs: Vec<RunRecord>,
     /// The subscriptions of the topic; `None` if nothing is enforced, or they are unknown.
     pub subscriptions: Option<TopicSubscriptions>,
@@ -97,8 +99,14 @@ pub struct Dashboard {
 
 /// The dashboard of what was read. The same facts give the same dashboard.
 #[must_use]
-pub fn dashboard(facts: WatchFacts) -> Dashboard {
+pub fn dashboard(mut facts: WatchFacts) -> Dashboard {
     let now = facts.now;
+    let seen = runs::SeenInstances {
+        instances: &facts.instances,
+        regions: &facts.regions,
+        incomplete_regions: &facts.incomplete_regions,
+    };
+    runs::settle_by_state(&mut facts.runs, &seen);
     let mode = runs::ceiling(&facts.runs);
     let month = BudgetMonth::containing(now, &facts.config);
     let statuses = facts.budgets.iter().filter(|(holder, budget)| budget.belongs_to(holder));

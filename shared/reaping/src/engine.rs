@@ -2,6 +2,8 @@
 //! other from being decided.
 
 pub(crate) mod announcements;
+#[cfg(test)]
+mod observed_first_run;
 mod running;
 pub(crate) mod settle;
 

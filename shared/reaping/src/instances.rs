@@ -2,7 +2,7 @@
 //!
 //! Skips come first: protected, kept, unreadable, foreign-owned; a job's machine past its deadline is skipped only if it is protected. Then
 //! **all** rules are judged. Each violated rule keeps its own deadline, and the earliest one that may be enforced acts. A rule that only
-//! notifies, or that is only observed, never hides it.
+//! notifies, or that is only observed, never hides it; nor does a rule that only notifies hide what observe mode would announce.
 
 mod explain;
 mod feasible;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use billing::savings::{EndedResource, EndingAction};
+use billing::savings::{EndedResource, EndingAction, snapshot_rate};
 use jiff::Timestamp;
 use model::hours::Hours;
 use model::id::{Region, ResourceId, TeamName};
@@ -16,9 +16,6 @@ use crate::outline::{RunOutline, StepOutline, Text};
 
 /// Different actions of one day that are kept: about 2 MB. An account with more is told how many are missing.
 pub const ACTIONS_MAX: usize = 5_000;
-
-/// A standard snapshot, if every block of the volume is in use (Amazon EBS pricing, us-east-1, 2026-11: $0.05 a GB and month).
-const SNAPSHOT_USD_MICROS_PER_GIB_MONTH: u64 = 50_000;
 
 /// One action on one resource, however many runs of the day repeated it.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,8 +140,7 @@ impl RecordedAction {
 
     /// Returns the highest cost of the snapshot of a deleted volume.
     fn snapshot_rate(&self) -> Rate {
-        let gib = self.size_gib.filter(|_| self.action == "delete").unwrap_or_default();
-        Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))
+        self.size_gib.filter(|_| self.action == "delete").map(snapshot_rate).unwrap_or_default()
     }
 
     /// A job of `SageMaker` ends by itself, at a time that Curfew does not know, and no ledger says when an inference component has copies again:

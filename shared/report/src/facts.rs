@@ -31,7 +31,7 @@ pub struct MonthFacts {
     pub days: Vec<DayActions>,
     /// Curfew's own runs of the month, by function.
     pub runs: BTreeMap<String, FunctionRuns>,
-    /// The newest record of each reaper.
+    /// The newest record of each reaper, after every apply.
     pub newest: Vec<RunRecord>,
     /// Jobs that are unfinished, or were until lately.
     pub jobs: Vec<JobOverview>,

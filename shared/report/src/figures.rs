@@ -148,7 +148,8 @@ impl MonthReport {
         let starts = StartIndex::from_ledgers(facts.ledgers.iter().chain(&facts.previous_ledgers));
         let saved = savings(facts.days.iter().flat_map(DayActions::ended), &starts, span);
         let savings: Vec<SavingRow> = saved.lines.into_iter().map(SavingRow::from).collect();
-        let waste = find_waste(&facts.newest, &facts.days, &spend.running);
+        let seen = facts.usage.as_ref().map(|usage| usage.seen.clone()).unwrap_or_default();
+        let waste = find_waste(&facts.newest, &facts.days, &spend.running, &seen);
         let (by_team, by_job) = split_footprints(facts, span);
         let jobs = job_rows(&facts.jobs, &spend.by_job, &facts.attempts, by_job);
         let unfinished: BTreeSet<String> =

@@ -18,6 +18,7 @@ mod mail;
 mod next_month;
 mod outline;
 mod own;
+mod seen_instances;
 mod spend;
 mod waste;
 
@@ -32,6 +33,7 @@ pub use mail::{Mail, mail};
 pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
 pub use outline::RunOutline;
 pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
+pub use seen_instances::SeenInstances;
 pub use spend::DaySpend;
 pub use waste::{WasteKind, WasteRow};
 

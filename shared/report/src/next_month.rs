@@ -7,8 +7,8 @@ use billing::ledger::TimeSpan;
 use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, on_demand_jobs, top_findings};
 use serde::Serialize;
 
-use crate::MonthFacts;
 use crate::spend::team_label;
+use crate::{MonthFacts, SeenInstances};
 
 /// Findings that are shown. `curfew recommend --from-usage` shows all.
 pub const FINDINGS_SHOWN: usize = 5;
@@ -22,6 +22,8 @@ pub struct UsageFacts {
     findings: Vec<UsageFinding>,
     /// Coverage by team.
     coverage: BTreeMap<String, UsageCoverage>,
+    /// The instances as they are now.
+    pub(crate) seen: SeenInstances,
     /// `true` if a query had no answer, which the gaps name.
     pub is_incomplete: bool,
 }
@@ -35,6 +37,12 @@ pub struct UsageCoverage {
 }
 
 impl UsageFacts {
+    /// The facts before any instance is taken in.
+    #[must_use]
+    pub fn new(seen: SeenInstances) -> Self {
+        Self { seen, ..Self::default() }
+    }
+
     /// Takes one instance in, with what was found about it.
     pub fn add(&mut self, usage: &InstanceUsage, findings: impl IntoIterator<Item = UsageFinding>) {
         let coverage = self.coverage.entry(team_label(usage.team.as_ref())).or_default();
@@ -58,7 +66,7 @@ pub struct NextMonth {
 impl NextMonth {
     /// `None` if usage was not asked for.
     pub(crate) fn from_facts(facts: &MonthFacts) -> Option<Self> {
-        let UsageFacts { findings, coverage, is_incomplete } = facts.usage.clone()?;
+        let UsageFacts { findings, coverage, is_incomplete, .. } = facts.usage.clone()?;
         let span = TimeSpan { from: before(facts.now, JOBS_SEEN), to: facts.now };
         let steps: BTreeMap<String, Option<u64>> =
             facts.jobs.iter().map(|job| (job.job.to_string(), job.step)).collect();

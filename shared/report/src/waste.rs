@@ -9,7 +9,7 @@ use reaping::rules::summarize;
 use serde::Serialize;
 
 use crate::spend::RunningResource;
-use crate::{DayActions, RecordedAction};
+use crate::{DayActions, RecordedAction, SeenInstances};
 
 /// Reason why a resource costs money without need, or may do so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -93,11 +93,13 @@ pub struct WasteRow {
     pub usd_per_hour: Option<Rate>,
 }
 
-/// Collects the findings of the newest runs, the most expensive first within each kind. A resource appears once, under its first kind.
+/// Collects the findings of the newest runs, the most expensive first within each kind. A resource appears once, under its first kind. What was
+/// stopped since, or is gone, does not appear.
 pub(crate) fn find_waste(
     newest: &[RunRecord],
     days: &[DayActions],
     running: &BTreeMap<ResourceId, RunningResource>,
+    seen: &SeenInstances,
 ) -> Vec<WasteRow> {
     let mut announced: BTreeMap<&ResourceId, &RecordedAction> = BTreeMap::new();
     for action in days.iter().flat_map(|day| &day.actions) {
@@ -105,11 +107,15 @@ pub(crate) fn find_waste(
     }
     let mut rows = Vec::new();
     for record in newest {
-        rows.extend(record.steps.iter().filter_map(|step| row_of_step(step, record)));
+        let steps = record.steps.iter().filter(|step| !seen.has_ended(&step.region, &step.resource));
+        rows.extend(steps.filter_map(|step| row_of_step(step, record)));
         for (reason, resources) in &record.skipped {
             let Some(kind) = WasteKind::from_skip_reason(reason) else { continue };
             rows.extend(resources.iter().filter_map(|resource| {
-                row_of_skipped(kind, resource, running.get(resource), announced.get(resource).copied())
+                let (running, announced) = (running.get(resource), announced.get(resource).copied());
+                let region = running.and_then(|one| one.region.as_ref()).or(announced.map(|action| &action.region));
+                let has_ended = region.is_some_and(|region| seen.has_ended(region, resource));
+                row_of_skipped(kind, resource, running, announced).filter(|_| !has_ended)
             }));
         }
     }

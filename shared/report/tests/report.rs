@@ -21,9 +21,12 @@ use markup5ever_rcdom::{NodeData, RcDom};
 use model::config::{Config, PricesConfig};
 use model::fixture::time;
 use model::money::{Amount, Rate};
+use model::observation::Observation;
 use proptest::prelude::*;
 use recommend::usage::{FindingKind, InstanceUsage};
-use report::{FINDINGS_SHOWN, Mail, MonthFacts, MonthReport, UsageFacts, WasteKind, digest, mail, render_html};
+use report::{
+    FINDINGS_SHOWN, Mail, MonthFacts, MonthReport, SeenInstances, UsageFacts, WasteKind, digest, mail, render_html,
+};
 use serde_json::json;
 
 const NOW: &str = "2026-11-11T10:00:00Z";
@@ -235,6 +238,21 @@ fn volumes_of_other_controllers_are_shown_and_no_waste() {
     assert_eq!((row.kind, row.resource.as_str(), row.what.as_str()), (WasteKind::OfOthers, "vol-9", "500 GiB gp3"));
     assert!(!row.kind.is_waste() && render_html(&report).contains("vol-9"));
     assert!(report.teams.iter().all(|team| team.team != "nlp" || team.waste == Rate::ZERO));
+}
+
+/// By the newest run, `i-3` would be stopped, and `i-2` has no metric.
+#[test]
+fn what_was_stopped_since_the_newest_run_is_no_waste() {
+    let check = |running: &[&str], expect: &[&str]| {
+        let items = running.iter().map(|id| model::fixture::instance().id(id).build()).collect();
+        let seen = SeenInstances::new(&["us-east-1".into()], &Observation { items, gaps: Vec::new() });
+        let facts = MonthFacts { usage: Some(UsageFacts::new(seen)), ..two_teams("vision", "nlp") };
+        let waste = MonthReport::from_facts(&facts).waste;
+        assert_eq!(waste.iter().map(|row| row.resource.as_str()).collect::<Vec<_>>(), expect);
+    };
+    check(&["i-2", "i-3"], &["i-3", "i-2"]);
+    check(&["i-2"], &["i-2"]);
+    check(&[], &[]);
 }
 
 #[test]

@@ -129,7 +129,8 @@ impl Store {
     async fn newest_of_reapers(&self, now: Timestamp, gaps: &mut Gaps) -> Vec<RunRecord> {
         let mut newest = Vec::new();
         for function in REAPERS {
-            match gaps.keep(&format!("the newest audit record of {function}"), self.newest_plan(function, now).await) {
+            let read = self.newest_plan_after_applies(function, now).await;
+            match gaps.keep(&format!("the newest audit record of {function}"), read) {
                 Some(Some(record)) => newest.push(record),
                 Some(None) => {
                     gaps.add(format!("{function} left no audit record today or yesterday: it does not run"));

@@ -18,6 +18,9 @@ const KEYS_MAX: usize = 20_000;
 /// S3 rounds times to seconds, and runs overlap: the order of this number of last records follows their own times.
 const NEWEST_OF: usize = 4;
 
+/// The most runs of `curfew apply` between two runs of a function that are read, the newest.
+const APPLIES_MAX: usize = 50;
+
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 const IF_LOST: &str = "it is the trail of one run, and no run reads it";
@@ -105,5 +108,33 @@ impl Store {
             }
         }
         Ok(None)
+    }
+
+    /// [`Self::newest_plan`], after what `curfew apply` has carried out since.
+    ///
+    /// # Errors
+    /// As of [`Self::newest_plan`], and if the record of an apply is not Curfew's.
+    pub async fn newest_plan_after_applies(
+        &self,
+        function: &str,
+        now: Timestamp,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        let Some(newest) = self.newest_plan(function, now).await? else { return Ok(None) };
+        if newest.waiting().next().is_none() {
+            return Ok(Some(newest));
+        }
+        let mut days = vec![after(now, CLOCK_SKEW_MAX), now, newest.at];
+        days.dedup_by_key(|day| folder_of(*day));
+        let mut applies = Vec::new();
+        for day in days {
+            let keys = self.list_plans(day, Some(function)).await?;
+            // S3 rounds its times down.
+            let is_later = |key: &&PlanKey| after(key.written_at, SignedDuration::from_secs(1)) >= newest.at;
+            let later = keys.iter().filter(|key| key.run.as_str().starts_with(APPLIED)).filter(is_later);
+            for PlanKey { key, .. } in later.take(APPLIES_MAX) {
+                applies.extend(self.read_plan(key).await?);
+            }
+        }
+        Ok(Some(newest.after_applies(&applies)))
     }
 }

@@ -295,6 +295,27 @@ async fn the_newest_is_the_functions_own_and_of_one_second_the_lesser_mode() {
 }
 
 #[tokio::test]
+async fn what_was_applied_since_the_newest_record_awaits_no_approval() {
+    let record_with = |run: &str, second: u8, outcome: &str| -> &'static str {
+        let step = format!(
+            r#""steps":[{{"region":"us-east-1","resource":"i-1","action":"stop","evidence":{{"rule":"idle"}},"outcome":"{outcome}"}}]"#
+        );
+        record(run, second, "enforce").replace(r#""steps":[]"#, &step).leak()
+    };
+    let of = |run: &str| format!("plans/2026-09-01/reap-instances/{run}.json").leak() as &str;
+    let keys = [(of("a"), 5), (of("apply-a-1"), 9), (of("apply-0-1"), 2)];
+    let (store, served) = server(vec![
+        (200, listing(&keys, None)),
+        (200, record_with("a", 4, "not-reached")),
+        (200, listing(&keys, None)),
+        (200, record_with("apply-a-1", 8, "done")),
+    ]);
+    let newest = store.newest_plan_after_applies(FUNCTION, noon()).await.unwrap().unwrap();
+    assert_eq!((newest.run.as_str(), newest.tally().waiting, newest.tally().ended), ("a", 0, 1));
+    served.join().unwrap();
+}
+
+#[tokio::test]
 async fn without_a_record_of_today_there_may_be_one_of_yesterday() {
     let empty = listing(&[], None);
     let (store, served) = server(vec![

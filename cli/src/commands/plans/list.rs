@@ -26,7 +26,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// Characters of a run's id in a table; more if they are ambiguous.
 const SHORT: usize = 8;
 /// Records may have some megabytes each.
-const READS_AT_ONCE: usize = 16;
+pub(super) const READS_AT_ONCE: usize = 16;
 /// The longest time from the beginning of a run to its record, with a margin: half an hour, for an apply.
 const RUN_MAX: SignedDuration = SignedDuration::from_hours(1);
 
@@ -154,7 +154,7 @@ async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, key
 }
 
 /// Newest first. A run is recorded at its end, which may be on the day after it began.
-async fn keys(
+pub(super) async fn keys(
     asked: &Plans,
     deployed: &DeployedResources,
     since: Timestamp,

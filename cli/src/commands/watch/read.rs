@@ -84,6 +84,8 @@ impl<'a> FactsReader<'a> {
         let jobs = problems.take(jobs);
         let (regions, Observation { items: instances, gaps }) = seen;
         problems.0.extend(gaps.iter().map(describe_gap));
+        let hiding = gaps.iter().filter(|gap| gap.kind.hides_resources());
+        let incomplete_regions = hiding.map(|gap| gap.region.clone()).collect();
         let (of_regions, job_states) = join(read_regions(store, &instances), self.job_states(&jobs, &instances)).await;
         let (activity, notices) = problems.take(of_regions);
         let job_states = problems.take(job_states);
@@ -92,6 +94,7 @@ impl<'a> FactsReader<'a> {
             now,
             regions,
             instances,
+            incomplete_regions,
             activity,
             notices,
             config,
@@ -132,14 +135,16 @@ impl<'a> FactsReader<'a> {
         let is_due = |function: &str| self.runs.get(function).is_none_or(|known| anew || known.look_again_at <= now);
         let due: Vec<ScheduledFunction> = functions_to_read().filter(|scheduled| is_due(scheduled.function)).collect();
         let store = &self.store;
-        let reads = due
-            .into_iter()
-            .map(|scheduled| async move { (scheduled, store.newest_plan(scheduled.function, now).await) });
+        let reads = due.into_iter().map(|scheduled| async move {
+            (scheduled, store.newest_plan_after_applies(scheduled.function, now).await)
+        });
         let mut problems = Vec::new();
         for (ScheduledFunction { function, every, .. }, read) in join_all(reads).await {
             match read {
                 Ok(record) => {
-                    let next_at = record.as_ref().and_then(|record| record.at.checked_add(every).ok());
+                    // What awaits approval may be applied at any time.
+                    let settled = record.as_ref().filter(|record| record.waiting().next().is_none());
+                    let next_at = settled.and_then(|record| record.at.checked_add(every).ok());
                     let look_again_at = next_at.unwrap_or(now).max(after(now, LOOK_AGAIN));
                     self.runs.insert(function, KnownRun { record, look_again_at });
                 }

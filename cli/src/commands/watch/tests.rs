@@ -50,6 +50,7 @@ fn shown() -> Dashboard {
         now: time(NOW),
         regions: vec!["us-east-1".into()],
         instances,
+        incomplete_regions: std::collections::BTreeSet::new(),
         activity: std::collections::BTreeMap::new(),
         notices: model::notification_log::NotificationLogs::from([("us-east-1".into(), log)]),
         config: model::config::Config::read(

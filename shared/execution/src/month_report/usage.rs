@@ -11,7 +11,7 @@ use model::instance::Instance;
 use model::observation::Gap;
 use ports::CallError;
 use recommend::usage::{DeviceSamples, InstanceUsage, dearest, is_looked_at};
-use report::{MonthFacts, UsageFacts};
+use report::{MonthFacts, SeenInstances, UsageFacts};
 use tokio::time::{Instant, timeout_at};
 
 use crate::bugs::or_gap;
@@ -39,7 +39,8 @@ pub(super) async fn read(
     }
     let until = Instant::now() + timeout;
     let seen = instances(aws, &regions, timeout).await;
-    let (mut usage, mut gaps) = (UsageFacts::default(), seen.gaps);
+    let mut usage = UsageFacts::new(SeenInstances::new(&regions, &seen));
+    let mut gaps = seen.gaps;
     let all: Vec<&Instance> = seen.items.iter().filter(|one| is_looked_at(one)).collect();
     let queried = dearest(all.iter().copied(), &facts.prices, GPUS_MAX);
     // Without configured metrics there are no samples to read by these names.

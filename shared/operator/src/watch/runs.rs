@@ -1,14 +1,18 @@
 //! The newest runs: whether they come, what they left for approval, and what they could not see.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use model::duration;
-use model::id::RunId;
+use model::id::{Region, RunId};
+use model::instance::Instance;
 use model::mode::Mode;
 use model::money::Rate;
-use plan::report::RunRecord;
+use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 
 use crate::doctor::runs::{FUNCTIONS, RecordPolicy, ScheduledFunction};
+use crate::review::has_instance_ended;
 
 pub(super) const OF_INSTANCES: &str = "reap-instances";
 
@@ -59,6 +63,30 @@ pub(super) fn ceiling(runs: &[RunRecord]) -> Option<Mode> {
     let newest = runs.iter().find(|run| run.function == OF_INSTANCES)?;
     let may_notify = !newest.gaps.iter().any(|gap| gap.call == "sns:ListSubscriptionsByTopic");
     Some(if may_notify { newest.mode } else { Mode::Observe })
+}
+
+/// Settles what awaits approval by the instances as they are now: the action on one that was stopped, or is gone, needs none.
+pub(super) fn settle_by_state(runs: &mut [RunRecord], seen: &SeenInstances<'_>) {
+    for run in runs.iter_mut().filter(|run| run.function == OF_INSTANCES) {
+        run.settle(|step| seen.has_ended(step).then_some(OutcomeKind::AlreadyGone));
+    }
+}
+
+/// The instances that were just read.
+pub(super) struct SeenInstances<'a> {
+    pub(super) instances: &'a [Instance],
+    pub(super) regions: &'a [Region],
+    pub(super) incomplete_regions: &'a BTreeSet<Region>,
+}
+
+impl SeenInstances<'_> {
+    fn has_ended(&self, step: &RecordedStep) -> bool {
+        let is_target = |one: &&Instance| one.id == step.resource && one.region == step.region;
+        match self.instances.iter().find(is_target) {
+            Some(instance) => has_instance_ended(step, instance),
+            None => self.regions.contains(&step.region) && !self.incomplete_regions.contains(&step.region),
+        }
+    }
 }
 
 pub(super) fn awaiting_approval(runs: &[RunRecord]) -> Vec<AwaitingApproval> {

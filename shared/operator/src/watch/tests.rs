@@ -36,6 +36,7 @@ fn facts(config: &str, instances: Vec<Instance>) -> WatchFacts {
         regions: vec!["us-east-1".into()],
         notices: NotificationLogs::from([("us-east-1".into(), log_of_instances(&instances))]),
         instances,
+        incomplete_regions: BTreeSet::new(),
         activity: BTreeMap::new(),
         config: Config::read(config).unwrap(),
         prices: PriceBook::dated(),
@@ -298,16 +299,65 @@ fn without_a_record_the_mode_is_unknown() {
     assert_eq!(mode(vec![record(runs::OF_INSTANCES, old)]), (Some(Mode::Enforce), 5));
 }
 
-#[test]
-fn what_awaits_approval_is_counted() {
+/// The action on `i-0abc` that the newest run left for approval.
+fn held(action: &str) -> Vec<RunRecord> {
     let step = json!({
-        "region": "us-east-1", "resource": "i-0abc", "action": "stop", "evidence": {"rule": "idle"},
+        "region": "us-east-1", "resource": "i-0abc", "action": action, "evidence": {"rule": "idle"},
         "saves_usd_per_hour": 1.5, "outcome": "not-reached", "held": true,
     });
-    let mut given = facts(ENFORCE, Vec::new());
-    given.runs = vec![record(runs::OF_INSTANCES, json!({"steps": [step]}))];
+    vec![record(runs::OF_INSTANCES, json!({"steps": [step]}))]
+}
+
+#[test]
+fn what_awaits_approval_is_counted() {
+    let mut given = facts(ENFORCE, vec![instance().build()]);
+    given.runs = held("stop");
     let [awaiting] = dashboard(given).awaiting_approval.try_into().unwrap();
     assert_eq!((awaiting.actions, awaiting.usd_per_hour), (1, Rate::from_usd_micros_per_hour(1_500_000)));
+}
+
+#[test]
+fn what_was_stopped_or_is_gone_awaits_no_approval() {
+    let check = |action: &str, state: Option<InstanceState>, awaits: bool, outlook: &str| {
+        let instances = state.map(|state| instance().state(state).build()).into_iter().collect();
+        let shown = dashboard(WatchFacts { runs: held(action), ..facts(ENFORCE, instances) });
+        assert_eq!(!shown.awaiting_approval.is_empty(), awaits, "{action} {state:?}");
+        let outlooks: Vec<String> = shown.instances.iter().map(|row| row.outlook.describe(shown.at)).collect();
+        assert_eq!(outlooks.concat(), outlook);
+    };
+    check("stop", Some(InstanceState::Running), true, "awaits approval (stop, idle)");
+    check("stop", Some(InstanceState::Stopping), false, "stopping");
+    check("stop", Some(InstanceState::Stopped), false, "stopped");
+    check("stop", None, false, "");
+    check("terminate", Some(InstanceState::Stopped), true, "awaits approval (terminate, idle)");
+    check("terminate", Some(InstanceState::ShuttingDown), false, "shutting-down");
+    // Where it was not seen because its region could not be read, it may run.
+    let unread = WatchFacts {
+        runs: held("stop"),
+        incomplete_regions: BTreeSet::from(["us-east-1".into()]),
+        ..facts("", vec![])
+    };
+    assert_eq!(dashboard(unread).awaiting_approval.len(), 1);
+    assert_eq!(
+        dashboard(WatchFacts { runs: held("stop"), regions: vec![], ..facts("", vec![]) }).awaiting_approval.len(),
+        1
+    );
+}
+
+#[test]
+fn what_was_applied_awaits_no_approval() {
+    let applied = json!({
+        "run": "apply-5f1c2a7e-1", "at": "2026-09-01T11:58:00Z",
+        "steps": [{
+            "region": "us-east-1", "resource": "i-0abc", "action": "stop", "evidence": {"rule": "idle"}, "outcome": "done",
+        }],
+    });
+    let applied = record(runs::OF_INSTANCES, applied);
+    let newest: Vec<RunRecord> =
+        held("stop").into_iter().map(|run| run.after_applies(std::slice::from_ref(&applied))).collect();
+    let shown = dashboard(WatchFacts { runs: newest, ..facts(ENFORCE, vec![instance().build()]) });
+    assert_eq!(shown.awaiting_approval, []);
+    assert_eq!(shown.instances[0].outlook.describe(shown.at), "usage unknown");
 }
 
 proptest! {

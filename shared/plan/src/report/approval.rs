@@ -118,6 +118,17 @@ impl ApprovalStatus {
     }
 }
 
+impl RunRecord {
+    /// The record after these runs of `curfew apply`: what they carried out no longer awaits approval.
+    #[must_use]
+    pub fn after_applies(mut self, applies: &[Self]) -> Self {
+        let traces: Vec<RunTrace> = applies.iter().map(RunTrace::from_record).collect();
+        let settled = ApprovalStatus::from_traces(&RunTrace::from_record(&self), &traces).settled;
+        self.settle(|step| settled.get(&(step.region.clone(), step.resource.clone())).copied());
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -125,7 +136,7 @@ mod tests {
     use super::*;
 
     /// A run of a minute that says so of these instances.
-    fn trace(run: &str, minute: u32, outcomes: &[(&str, &str)]) -> RunTrace {
+    fn record(run: &str, minute: u32, outcomes: &[(&str, &str)]) -> RunRecord {
         let steps = outcomes.iter().map(|(resource, outcome)| {
             json!({
                 "region": "us-east-1", "resource": resource, "action": "stop", "evidence": { "rule": "idle" },
@@ -136,7 +147,11 @@ mod tests {
             "function": "reap-instances", "run": run, "at": format!("2026-09-01T12:{minute:02}:00Z"), "mode": "enforce",
             "steps": steps.collect::<Vec<Value>>(),
         });
-        RunTrace::from_record(&serde_json::from_value(record).unwrap())
+        serde_json::from_value(record).unwrap()
+    }
+
+    fn trace(run: &str, minute: u32, outcomes: &[(&str, &str)]) -> RunTrace {
+        RunTrace::from_record(&record(run, minute, outcomes))
     }
 
     const HELD: [(&str, &str); 2] = [("i-1", "not-reached"), ("i-2", "not-reached")];
@@ -181,6 +196,20 @@ mod tests {
         check(&[other], 2, 0, &[], None);
         let applied = [trace("apply-a-1", 11, &[("i-1", "done")]), trace("b", 15, &[("i-2", "not-reached")])];
         check(&applied, 0, 1, &["apply-a-1"], Some("b"));
+    }
+
+    #[test]
+    fn a_record_after_an_apply_has_its_outcomes() {
+        use OutcomeKind::{Changed, Done, NotReached};
+        let check = |apply: RunRecord, expect: [OutcomeKind; 2], waiting: usize| {
+            let after = record("a", 10, &HELD).after_applies(&[apply]);
+            assert_eq!(after.steps.iter().map(|step| step.outcome).collect::<Vec<_>>(), expect);
+            assert_eq!(after.tally().waiting, waiting);
+        };
+        check(record("apply-a-1", 11, &[("i-1", "done")]), [Done, NotReached], 1);
+        check(record("apply-b-1", 11, &[("i-2", "done")]), [NotReached, Done], 1);
+        check(record("apply-a-1", 11, &[("i-1", "failed"), ("i-2", "changed")]), [NotReached, Changed], 1);
+        check(record("apply-b-1", 9, &[("i-1", "done")]), [NotReached, NotReached], 2);
     }
 
     #[test]

@@ -183,6 +183,16 @@ impl RunRecord {
         self.mode == Mode::Enforce && !self.is_of_apply() && step.is_unreached_policy_action()
     }
 
+    /// Gives the actions that await approval the outcome that they have by now.
+    pub fn settle(&mut self, outcome: impl Fn(&RecordedStep) -> Option<OutcomeKind>) {
+        let has_waiting = self.mode == Mode::Enforce && !self.is_of_apply();
+        for step in self.steps.iter_mut().filter(|step| has_waiting && step.is_unreached_policy_action()) {
+            if let Some(settled) = outcome(step) {
+                (step.outcome, step.held, step.error) = (settled, false, None);
+            }
+        }
+    }
+
     #[must_use]
     pub fn tally(&self) -> RunTally {
         let mut tally = RunTally::default();

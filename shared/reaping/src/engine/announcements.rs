@@ -144,17 +144,21 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
         }
     }
 
-    /// The one step of such a resource, by priority; `None` where nothing changed since the last run.
+    /// The one step of such a resource, by priority; `None` where nothing changed since the last run. Observe mode has the order of enforce mode,
+    /// and a rule that only notifies comes after every action and announcement.
     fn step_by_priority(self, enforced: &RuleTrack, observed: &RuleTrack) -> Option<Step> {
-        self.announce_before_policy_action(enforced)
-            .or_else(|| self.due(enforced))
-            .or_else(|| self.rewrite(enforced))
+        self.acting_step(enforced)
+            .or_else(|| self.acting_step(observed))
             .or_else(|| self.notify_only_step(enforced))
             .or_else(|| self.notify_only_step(observed))
-            // An observed action stays due in every run: once announced, it must not hide others.
-            .or_else(|| self.due(observed).filter(|step| !step.already_notified))
-            .or_else(|| self.rewrite(observed))
             .or_else(|| self.due(observed))
+    }
+
+    /// An action that is due, or an announcement. An observed action stays due in every run: once announced, it must not hide others.
+    fn acting_step(self, track: &RuleTrack) -> Option<Step> {
+        self.announce_before_policy_action(track)
+            .or_else(|| self.due(track).filter(|step| !step.already_notified))
+            .or_else(|| self.rewrite(track))
     }
 
     /// The action whose deadline has passed. Without any mark on the resource IAM would refuse it: the mark is written first, and the action

@@ -59,7 +59,7 @@ fn describe_step(step: &Step) -> String {
 }
 
 fn describe_notify_only(why: NotifyOnlyReason) -> String {
-    format!(", and does no more: {}", why.explain())
+    format!(", for which it does no more: {}", why.explain())
 }
 
 pub(crate) const fn describe_skip(reason: SkipReason) -> &'static str {

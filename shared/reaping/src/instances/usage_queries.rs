@@ -1,5 +1,5 @@
 //! The instances to query `CloudWatch` about, which bills per metric: those that can have become idle since they were last seen busy; unknown,
-//! observed and notify-only ones once a window, and not always in full; marked ones in every run.
+//! notify-only and, once announced, observed ones once a window, and not always in full; marked ones in every run.
 
 use std::collections::BTreeMap;
 
@@ -148,9 +148,12 @@ impl InstanceCase<'_> {
             .map(|(rule, announced)| (*rule, *announced))
     }
 
-    /// `true` if Curfew would announce and end it as idle, by its present tags and configuration.
+    /// `true` if Curfew would announce and end it as idle, by its present tags and configuration. In observe mode only the announcement follows,
+    /// which comes as early as in enforce mode.
     fn ends_if_idle(self, curfew_tags: &CurfewTags, reserved: bool) -> bool {
-        idle::ending(self.subject(curfew_tags), reserved).is_ok() && self.mode(curfew_tags, Rule::Idle) == Mode::Enforce
+        let is_announced = || self.announced().any(|(rule, _)| rule == Rule::Idle);
+        idle::ending(self.subject(curfew_tags), reserved).is_ok()
+            && (self.mode(curfew_tags, Rule::Idle) == Mode::Enforce || !is_announced())
     }
 
     fn spares_busy_untagged(self, curfew_tags: &CurfewTags) -> bool {

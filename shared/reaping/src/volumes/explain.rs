@@ -182,6 +182,14 @@ fn describe_last_refusal(record: &ResourceRecord) -> String {
     refusal.map(|refusal| describe_refusal(*refusal)).unwrap_or_default()
 }
 
+/// The deletion of a snapshot that is due. `when`: its time in enforce mode.
+fn describe_deletion(mode: Mode, when: &str) -> String {
+    match mode {
+        Mode::Observe => format!("never in observe mode; in enforce mode deleted {when}"),
+        Mode::Enforce => "deleted by the next run".to_owned(),
+    }
+}
+
 /// Explains a snapshot. Only one rule ends it, and the message about the deletion of its volume announces that.
 fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy, ceiling: Mode) -> Explanation {
     let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
@@ -204,10 +212,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                 action: Some(ResourceAction::Delete.as_str()),
                 deadline: Some(deadline),
                 announced: true,
-                when: match mode.mode {
-                    Mode::Observe => format!("never in observe mode; in enforce mode deleted from {expires_at} on"),
-                    Mode::Enforce => "deleted by the next run".to_owned(),
-                },
+                when: describe_deletion(mode.mode, &format!("from {expires_at} on")),
                 ..kept(step.evidence.explain(), None)
             },
             (Facts::SnapshotExpired { expires_at, volume, .. }, None) => {
@@ -216,7 +221,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             _ if step.evidence.rule() == Rule::Orphaned => RuleExplanation {
                 verdict: RuleVerdict::Violated,
                 action: Some(ResourceAction::Delete.as_str()),
-                when: "deleted by the next run".to_owned(),
+                when: describe_deletion(mode.mode, "by the next run"),
                 ..kept(step.evidence.explain(), None)
             },
             _ => kept(String::new(), None),
@@ -225,9 +230,8 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             (SkipReason::VolumeExists, _) => kept(format!("{} exists", snapshot.of_volume), None),
             (SkipReason::Restorable, Some(at)) => {
                 let evidence = format!("{} was deleted at {at}, and can be restored from it", snapshot.of_volume);
-                let announced = one.memory.record.announced.get(&Rule::Expired);
-                let bound = announced.filter(|one| one.mode == Mode::Enforce).map(|one| one.deadline);
-                kept(evidence, bound.max(Some(policy.snapshots_kept_until(at))))
+                let announced = one.memory.record.announced.get(&Rule::Expired).map(|announced| announced.deadline);
+                kept(evidence, announced.max(Some(policy.snapshots_kept_until(at))))
             }
             (SkipReason::Refused, _) => RuleExplanation {
                 verdict: RuleVerdict::Violated,

@@ -39,21 +39,24 @@ impl StorageView<'_> {
         OwnSnapshot { view: self, snapshot, safety, announced, deletion_refused, label_refused }.decide()
     }
 
-    /// The later snapshot of the same volume, where this one failed and may be deleted for it.
-    pub(super) fn superseding(&self, snapshot: &Snapshot) -> Option<&Snapshot> {
+    /// `true` if it failed, and the next run deletes it for a later one.
+    pub(super) fn is_superseded(&self, snapshot: &Snapshot) -> bool {
+        self.superseding(snapshot).is_some_and(|(_, mode)| mode == Mode::Enforce)
+    }
+
+    /// The later snapshot of the same volume, where this one failed and may be deleted for it, and the mode of that.
+    fn superseding(&self, snapshot: &Snapshot) -> Option<(&Snapshot, Mode)> {
         let is_exempt = snapshot.tags.contains_key(PROTECTED)
             || kept_until(&snapshot.tags).is_some_and(|until| self.now < until)
             || !snapshot.tags.contains_key(SNAPSHOT_OF);
         let curfew_tags = CurfewTags::read_volume(&snapshot.tags).ok()?;
-        let (mode, _) = snapshot_mode(&curfew_tags, &snapshot.tags, &self.policy.config);
-        if snapshot.state != SnapshotState::Error
-            || is_exempt
-            || mode.min(self.ceiling_of(snapshot, None)) == Mode::Observe
-        {
+        if snapshot.state != SnapshotState::Error || is_exempt {
             return None;
         }
+        let (mode, _) = snapshot_mode(&curfew_tags, &snapshot.tags, &self.policy.config);
         let own = self.snapshots.get(&snapshot.of_volume)?;
-        own.iter().copied().find(|other| other.started_at > snapshot.started_at)
+        let later = own.iter().copied().find(|other| other.started_at > snapshot.started_at)?;
+        Some((later, mode.min(self.ceiling_of(snapshot, None))))
     }
 
     pub(super) fn ceiling_of(&self, snapshot: &Snapshot, announced: Option<&AnnouncedAction>) -> Mode {
@@ -105,48 +108,54 @@ impl OwnSnapshot<'_> {
         };
         self.announced = announced.filter(binds).map(|announced| AnnouncedAction { mode, ..announced });
         let expires_at = view.policy.snapshots_kept_until(deleted_at);
-        match (mode, self.announced) {
-            (Mode::Enforce, None) => {
-                self.announce(deleted_at, expires_at.max(after(view.now, config.volumes.grace)), false)
+        match self.announced {
+            None => {
+                let expires_at = expires_at.max(after(view.now, config.volumes.grace));
+                self.announce(deleted_at, expires_at, mode, false)
             }
-            (Mode::Enforce, Some(announced)) => self.enforce(deleted_at, expires_at.max(announced.deadline)),
-            (Mode::Observe, _) if view.now < expires_at => self.skipped(SkipReason::Restorable),
-            (Mode::Observe, _) => self.delete(deleted_at, expires_at, mode),
+            Some(announced) => self.follow_announcement(deleted_at, expires_at.max(announced.deadline), mode),
         }
     }
 
     /// Ends one that failed, once there is a later one: each try would leave one more. Whoever exempts the snapshot keeps it.
     fn delete_failed(&self) -> Option<PlanDecision> {
         let Self { view, snapshot, .. } = self;
-        let superseded_by = view.superseding(snapshot)?.id.clone();
-        if self.deletion_refused.is_some_and(|refusal| refusal.holds(view.now)) {
+        let (later, mode) = view.superseding(snapshot)?;
+        if mode == Mode::Enforce && self.deletion_refused.is_some_and(|refusal| refusal.holds(view.now)) {
             return Some(self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Orphaned)]));
         }
-        let evidence = evidence_of_failed_snapshot(&snapshot.of_volume, &superseded_by);
+        let evidence = evidence_of_failed_snapshot(&snapshot.of_volume, &later.id);
         let action = Action::Snapshot((*snapshot).clone(), SnapshotAction::DeleteFailed { at: whole_second(view.now) });
-        let step = Step::bare(view.target(snapshot), action, evidence, Mode::Enforce);
+        let step = Step::bare(view.target(snapshot), action, evidence, mode);
         Some(Step { memory: self.memory(Vec::new()), ..step }.into())
     }
 
-    /// IAM asks for both labels before a deletion.
-    fn enforce(self, deleted_at: Timestamp, expires_at: Timestamp) -> PlanDecision {
+    /// IAM asks for both labels before a deletion, which observe mode does not write.
+    fn follow_announcement(self, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> PlanDecision {
         let Self { view, snapshot, .. } = self;
-        if [SNAPSHOT_OF, DELETED_AT].iter().any(|label| !snapshot.tags.contains_key(*label)) {
-            return self.announce(deleted_at, expires_at, true);
+        let lacks_label = [SNAPSHOT_OF, DELETED_AT].iter().any(|label| !snapshot.tags.contains_key(*label));
+        if mode == Mode::Enforce && lacks_label {
+            return self.announce(deleted_at, expires_at, mode, true);
         }
         if view.now < expires_at {
             self.skipped(SkipReason::Restorable)
         } else {
-            self.delete(deleted_at, expires_at, Mode::Enforce)
+            self.delete(deleted_at, expires_at, mode)
         }
     }
 
-    fn announce(self, deleted_at: Timestamp, expires_at: Timestamp, already_notified: bool) -> PlanDecision {
-        if self.label_refused.is_some_and(|refusal| refusal.holds(self.view.now)) {
+    fn announce(
+        self,
+        deleted_at: Timestamp,
+        expires_at: Timestamp,
+        mode: Mode,
+        already_notified: bool,
+    ) -> PlanDecision {
+        if mode == Mode::Enforce && self.label_refused.is_some_and(|refusal| refusal.holds(self.view.now)) {
             return self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Expired)]);
         }
         let action = SnapshotAction::AnnounceExpiry(ExpiryAnnouncement { deleted_at, kept_until: expires_at });
-        let step = self.step(action, deleted_at, expires_at, Mode::Enforce);
+        let step = self.step(action, deleted_at, expires_at, mode);
         Step { already_notified, ..step }.into()
     }
 

@@ -82,9 +82,8 @@ impl<'a> AnnouncementTarget<'a> for TrackedVolume<'a> {
         let snapshots = self.case.snapshots();
         let at = whole_second(view.now);
         // Curfew may not tag protected snapshots, and EC2 refuses a request for several if it refuses one. Failed ones are deleted.
-        let datable = snapshots
-            .iter()
-            .filter(|snapshot| !snapshot.tags.contains_key(PROTECTED) && view.superseding(snapshot).is_none());
+        let datable =
+            snapshots.iter().filter(|snapshot| !snapshot.tags.contains_key(PROTECTED) && !view.is_superseded(snapshot));
         let expiring = datable.map(|snapshot| snapshot.id.clone()).collect();
         let kept_until = view.policy.snapshots_kept_until(at);
         match ending {

@@ -121,8 +121,8 @@ fn a_withdrawal_in_notify_only_mode_stays_in_force() {
     account.config(ENFORCED).run("01 13:10").run("01 14:10");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
-    01 12:05 notify idle, Configured (observed) | notified vision (info)
-    01 13:05 skipped notified
+    01 12:05 unmark idle (observed) | notified vision (info)
+    01 13:05 notify idle, Configured (observed) | notified vision (info)
     01 13:10 mark idle=stop@01T14:10 | notified vision (warning)
     01 14:10 stop for idle | notified vision (action)
     ");

@@ -84,6 +84,30 @@ fn a_second_rule_is_notified_while_another_is_due_in_observe_mode() {
     ");
 }
 
+/// It has run for longer than `[lifetime] max`, which only notifies.
+#[test]
+fn a_rule_that_only_notifies_comes_after_the_observed_announcement() {
+    let old = || instance().launched("2026-08-15T12:00:00Z");
+    let mut observed = enforcing_account(old(), "");
+    observed.run("01 12:00").run("01 12:05").usages.clear();
+    observed.run("01 12:10").all_are(&idle()).run("01 13:00").run("01 13:05");
+    assert_snapshot!(observed.log, @"
+    01 12:00 mark idle=stop@01T13:00 (observed) | notified vision (info)
+    01 12:05 notify lifetime, Configured (observed) | notified vision (info)
+    01 12:10 mark idle=stop@01T13:00 (observed)
+    01 13:00 stop for idle (observed) | notified vision (info)
+    01 13:05 stop for idle (observed)
+    ");
+    // Its hours are enforced, and the other rules are observed.
+    let mut mixed = enforcing_account(old().tag("curfew:hours", "Mon-Fri 08:00-12:20 UTC"), "");
+    mixed.run("01 12:00").run("01 12:05").run("01 12:10");
+    assert_snapshot!(mixed.log, @"
+    01 12:00 mark hours=stop@01T12:20 | notified vision (warning)
+    01 12:05 mark idle=stop@01T13:05 (observed) | notified vision (info)
+    01 12:10 notify lifetime, Configured (observed) | notified vision (info)
+    ");
+}
+
 #[test]
 fn without_a_required_tag_the_teams_mode_does_not_apply() {
     let of_team = "[teams.vision]\nmode = \"enforce\"\n";

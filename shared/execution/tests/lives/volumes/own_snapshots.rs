@@ -79,7 +79,8 @@ fn it_ends_a_month_after_its_volume() {
 fn its_expiry_is_announced_if_its_volume_vanished() {
     let announced = "announce its deletion at 2026-10-01T12:00:00Z | notified\n";
     check(snapshot(&[]), &of_vanished(), vec![], ENFORCED, announced);
-    check(snapshot(&[]), &of_vanished(), vec![], "", "skipped restorable\n");
+    let observed = "announce its deletion at 2026-10-01T12:00:00Z (Observed) | notified\n";
+    check(snapshot(&[]), &of_vanished(), vec![], "", observed);
     let mut account = account(vec![snapshot(&[])], &of_vanished(), [], ENFORCED);
     account.run("09-01 12:00").run("09-01 13:00").run("10-01 12:00");
     assert_snapshot!(account.log, @"
@@ -94,13 +95,15 @@ fn its_expiry_is_announced_anew_after_it_was_kept_or_only_observed() {
     let mut account = account(vec![snapshot(&[])], &recorded(GONE), [], ENFORCED);
     account.aws.storage.snapshots[0].tags.insert("curfew:keep-until".to_owned(), "2026-09-02".to_owned());
     account.run("09-02 12:00").run("09-03 12:00");
-    account.config("").run("09-06 11:00").config(ENFORCED).run("09-06 12:00").run("09-09 12:00");
+    account.config("").run("09-06 11:00").run("09-06 12:00");
+    account.config(ENFORCED).run("09-06 13:00").run("09-09 13:00");
     assert_snapshot!(account.log, @"
     09-02 12:00 skipped kept
     09-03 12:00 announce its deletion at 2026-09-06T12:00:00Z | notified
-    09-06 11:00 delete (Observed) | notified
-    09-06 12:00 announce its deletion at 2026-09-09T12:00:00Z | notified
-    09-09 12:00 delete | notified
+    09-06 11:00 skipped restorable
+    09-06 12:00 delete (Observed) | notified
+    09-06 13:00 announce its deletion at 2026-09-09T13:00:00Z | notified
+    09-09 13:00 delete | notified
     ");
 }
 

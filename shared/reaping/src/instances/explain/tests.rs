@@ -264,6 +264,29 @@ fn old_ones() {
     );
 }
 
+/// The first sentence is about the step that comes first, and agrees with the rows.
+#[test]
+fn observe_mode_says_first_what_enforce_mode_would_do() {
+    let check = |log: &str, expect: &str| {
+        let instance = untagged().launched("2026-08-15T12:00:00Z").tag("curfew:marked", log).build();
+        let memory = log_of_labels(&instance.id, instance.launched_at, &instance.tags);
+        let untouched = Instance { tags: BTreeMap::new(), ..instance };
+        let explained =
+            explain(&untouched, Some(&busy()), &memory, &enforcing("[untagged]\nspare_busy = false"), time(NOW));
+        assert_eq!(explained.unwrap().decision.describe(), expect);
+    };
+    check(
+        "",
+        "the next run only notifies (observe mode); in enforce mode it notifies its owner, and marks it: untagged, to be stopped from \
+         2026-09-02T12:00:00Z on",
+    );
+    check(
+        "untagged=stop@2026-09-02T12:00:00Z",
+        "the next run only notifies (observe mode); in enforce mode it notifies its owner: lifetime, for which it does no more: the \
+         configured action is notify",
+    );
+}
+
 #[test]
 fn what_is_announced() {
     let marked = |at: &str| instance().tag("curfew:marked", &format!("idle=stop@{at}"));

@@ -119,7 +119,9 @@ fn a_window_that_is_shortened_is_not_waited_for() {
 #[test]
 fn unknown_observed_and_notify_only_instances_once_a_window() {
     check(&known(instance(), ENFORCED).answered(&unknown()), Some("13:00"));
-    check(&known(instance(), "").answered(&idle()), Some("13:00"));
+    let observed = || known(instance(), "").answered(&idle());
+    check(&observed().shadow_marked("idle=stop@2026-09-01T18:00:00Z"), Some("13:00"));
+    check(&observed(), Some("12:05"));
     check(&known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"").answered(&idle()), Some("13:00"));
     check(&known(instance(), ENFORCED).answered(&reserved()), Some("13:00"));
     check(&known(instance().tag("eks:cluster-name", "ml"), ENFORCED).answered(&idle()), Some("13:00"));
@@ -127,11 +129,11 @@ fn unknown_observed_and_notify_only_instances_once_a_window() {
 
 #[test]
 fn what_is_to_be_enforced_from_now_on_is_not_waited_for() {
-    let mut opted_in = known(instance(), "").answered(&idle());
+    let observed = || known(instance(), "").shadow_marked("idle=stop@2026-09-01T18:00:00Z");
+    let mut opted_in = observed().answered(&idle());
     opted_in.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     check(&opted_in, Some("12:05"));
-    let mut still_quiet =
-        known(instance(), "").answered(&idle()).with_result("2026-09-01T13:00:00Z", QueryResult::NoWork);
+    let mut still_quiet = observed().answered(&idle()).with_result("2026-09-01T13:00:00Z", QueryResult::NoWork);
     still_quiet.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     assert_eq!(still_quiet.ask("13:05").map(|ask| ask.depth), Some(QueryDepth::Full));
     let mut allowed = known(instance().instance_storage(250), ENFORCED).answered(&idle());
@@ -252,7 +254,8 @@ fn check_depth(known: KnownUsage, usage: &Usage, in_full_at: &str, expect: Query
 fn what_would_not_be_ended_is_asked_in_full_twice_a_day() {
     let notify_only = || known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"");
     let cluster_member = || known(instance().tag("eks:cluster-name", "ml"), ENFORCED);
-    for case in [|| known(instance(), ""), notify_only, cluster_member] {
+    let observed = || known(instance(), "").shadow_marked("idle=stop@2026-09-01T18:00:00Z");
+    for case in [observed, notify_only, cluster_member] {
         check_depth(case(), &idle(), NOW, QueryDepth::WorkOnly);
         check_depth(case(), &idle(), "2026-09-01T01:10:00Z", QueryDepth::WorkOnly);
         check_depth(case(), &idle(), "2026-09-01T01:05:00Z", QueryDepth::Full);
@@ -284,7 +287,8 @@ fn no_work_leaves_what_was_found_before() {
     let (before, after) = (&idled.activity.instances["i-0abc"], &learned.activity.instances["i-0abc"]);
     assert_eq!((before.found_idle_reserved, before.in_full_at), (after.found_idle_reserved, after.in_full_at));
     assert_eq!((after.at, after.in_full_at), (clock("13:00"), Some(time(NOW))));
-    let again = KnownUsage { activity: learned.activity, ..idled };
+    let announced = idled.shadow_marked("idle=stop@2026-09-01T18:00:00Z");
+    let again = KnownUsage { activity: learned.activity, ..announced };
     assert_eq!((again.is_asked("13:55"), again.is_asked("14:00")), (false, true));
 }
 
