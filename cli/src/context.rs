@@ -1,5 +1,7 @@
 //! The context of a command: credentials, region, deployment, and time.
 
+use std::time::Duration;
+
 use billing::budget::BudgetMonth;
 use billing::ledger::CalendarMonth;
 use billing::price;
@@ -10,12 +12,15 @@ use jiff::Timestamp;
 use model::config::Config;
 use model::foreign_text::shell_word;
 use model::id::Region;
+use model::instance::Instance;
 use model::mode::Mode;
+use operator::doctor::{DoctorFinding, configuration};
 use plan::report::RunRecord;
 use store::Store;
 
 use crate::command_error::CommandError;
 use crate::global_options::GlobalOptions;
+use crate::screen;
 use crate::world;
 
 /// The context of every command that calls AWS.
@@ -135,6 +140,25 @@ impl CommandContext {
         let topic_arn = topic_arn.clone().unwrap_or(stack.topic_arn);
         let chat_topic_arn = stack.made.get("ChatTopic").cloned();
         Ok(Some(self.deployed_resources(stack.bucket, Some(topic_arn), chat_topic_arn)))
+    }
+
+    /// The GPU instances in the regions that the configuration leaves out, which no run sees. Regions that do not answer are left out here as
+    /// well.
+    pub(crate) async fn instances_left_out(&self, config: &Config, timeout: Duration) -> Vec<Instance> {
+        if config.regions.is_empty() {
+            return Vec::new();
+        }
+        let mut others = cloud::regions(&self.aws, &Config::default()).await.items;
+        others.retain(|region| !config.regions.contains(region));
+        cloud::instances(&self.aws, &others, timeout).await.items
+    }
+
+    /// Warns of GPU instances in regions that the configuration leaves out.
+    pub(crate) async fn warn_of_left_out_regions(&self, config: &Config, timeout: Duration) {
+        let left_out = self.instances_left_out(config, timeout).await;
+        for DoctorFinding { found, remedy, .. } in configuration::check_regions(&left_out) {
+            screen::warn(format!("{found}; {remedy}"));
+        }
     }
 
     fn deployed_resources(

@@ -151,6 +151,9 @@ impl CheckOutput {
         if let Some(enabled) = enabled {
             self.mistakes
                 .extend(unknown_regions(config, document, &enabled.items).into_iter().map(ConfigMistake::from));
+            if let Some(context) = context {
+                Box::pin(context.warn_of_left_out_regions(config, TIMEOUT)).await;
+            }
             return;
         }
         for ConfigError { line, column, problem, .. } in misshapen_regions(config, document) {
