@@ -186,14 +186,16 @@ impl CommandContext {
     /// If it names none, or one that has not begun.
     pub(crate) fn month(&self, named: Option<&str>, config: &Config) -> Result<CalendarMonth, CommandError> {
         let first = match named {
-            Some(named) => BudgetMonth::named(named, config).map_err(CommandError::new)?.from,
+            Some(named) => {
+                let wrong = |why| CommandError::with(why, "without --month it is the present month");
+                BudgetMonth::named(named, config).map_err(wrong)?.from
+            }
             None => self.now,
         };
         let month = CalendarMonth::containing(first, &config.account.zone());
         if first > self.now {
-            return Err(CommandError::new(format!(
-                "{month} has not begun yet; without --month it is the present month"
-            )));
+            let problem = format!("{month} has not begun yet");
+            return Err(CommandError::with(problem, "without --month it is the present month"));
         }
         Ok(month)
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{OutcomeKind, RunUsage};
-use crate::{Skipped, Target};
+use crate::{NotifyOnlyReason, Skipped, Target};
 
 /// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
 pub const APPLIED: &str = "apply-";
@@ -181,6 +181,15 @@ impl RunRecord {
     #[must_use]
     pub fn waits(&self, step: &RecordedStep) -> bool {
         self.mode == Mode::Enforce && !self.is_of_apply() && step.is_unreached_policy_action()
+    }
+
+    /// The steps that only notified about idleness, because `local_disk` keeps NVMe storage.
+    pub fn withheld_by_local_disk(&self) -> impl Iterator<Item = &RecordedStep> {
+        let is_withheld = |step: &&RecordedStep| {
+            step.evidence.rule == Rule::Idle.as_str()
+                && step.evidence.notify_only() == Some(NotifyOnlyReason::LocalDisk)
+        };
+        self.steps.iter().filter(is_withheld)
     }
 
     #[must_use]
