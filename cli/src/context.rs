@@ -156,9 +156,14 @@ impl CommandContext {
     /// Warns of GPU instances in regions that the configuration leaves out.
     pub(crate) async fn warn_of_left_out_regions(&self, config: &Config, timeout: Duration) {
         let left_out = self.instances_left_out(config, timeout).await;
-        for DoctorFinding { found, remedy, .. } in configuration::check_regions(&left_out) {
-            screen::warn(format!("{found}; {remedy}"));
-        }
+        warn_of(configuration::check_regions(&left_out));
+    }
+
+    /// Warns of tag keys of GPU instances that only look like those of the configuration.
+    pub(crate) async fn warn_of_tag_keys(&self, config: &Config, timeout: Duration) {
+        let regions = cloud::regions(&self.aws, config).await.items;
+        let instances = cloud::instances(&self.aws, &regions, timeout).await.items;
+        warn_of(configuration::check_tag_keys(&instances, config));
     }
 
     fn deployed_resources(
@@ -220,6 +225,12 @@ impl CommandContext {
     /// If it is unknown.
     pub(crate) async fn ceiling(&self, store: &Store, function: &str) -> Result<Option<FunctionCeiling>, CommandError> {
         FunctionCeiling::read(store, function, self.now).await
+    }
+}
+
+fn warn_of(findings: Vec<DoctorFinding>) {
+    for DoctorFinding { found, remedy, .. } in findings {
+        screen::warn(format!("{found}; {remedy}"));
     }
 }
 

@@ -180,7 +180,7 @@ def test_what_the_configuration_misses_is_said(bare: Undeployed, tmp_path: Path)
     assert 'set [tags] team = "team"' in said.err
     assert "leaves out" not in bare.scan("--regions", REGION, "--quiet").err and there not in said.out
     said = curfew(bare.aws.environment(), "config", "check", str(file))
-    assert said.code == 0 and f"regions leaves out {EUROPE}" in said.err
+    assert said.code == 0 and f"regions leaves out {EUROPE}" in said.err and 'carry "team"' in said.err
 
 
 def test_a_scan_uses_the_named_file(bare: Undeployed, tmp_path: Path, aws: LocalAws) -> None:
