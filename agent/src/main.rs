@@ -93,7 +93,7 @@ fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
         AgentError::new(format!("{path} cannot be read ({error}); it is written when the machine boots"))
     })?;
     let identity: MachineIdentity =
-        serde_json::from_str(&text).map_err(|error| AgentError::new(format!("{path} is no identity: {error}")))?;
+        serde_json::from_str(&text).map_err(|error| AgentError::new(format!("{path} is not an identity: {error}")))?;
     if identity.schema != documents::SCHEMA {
         let (found, known) = (identity.schema, documents::SCHEMA);
         let why = format!("{path} has schema {found}, and this agent knows schema {known}");

@@ -55,7 +55,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Plans(plans) => plans.run(&context).await,
         Command::Budget(budget) => budget.run(&context).await,
         Command::Report(report) => report.run(&context).await,
-        Command::Apply(apply) => apply.run(&context).await,
+        Command::Apply(apply) => Box::pin(apply.run(&context)).await,
         Command::Keep(keep) => keep.run(&context).await,
         Command::Protect(protect) => protect.run(&context).await,
         Command::Release(release) => release.run(&context).await,

@@ -1,5 +1,7 @@
 //! The context of a command: credentials, region, deployment, and time.
 
+use std::time::Duration;
+
 use billing::budget::BudgetMonth;
 use billing::ledger::CalendarMonth;
 use billing::price;
@@ -10,12 +12,15 @@ use jiff::Timestamp;
 use model::config::Config;
 use model::foreign_text::shell_word;
 use model::id::Region;
+use model::instance::Instance;
 use model::mode::Mode;
+use operator::doctor::{DoctorFinding, configuration};
 use plan::report::RunRecord;
 use store::Store;
 
 use crate::command_error::CommandError;
 use crate::global_options::GlobalOptions;
+use crate::screen;
 use crate::world;
 
 /// The context of every command that calls AWS.
@@ -137,6 +142,30 @@ impl CommandContext {
         Ok(Some(self.deployed_resources(stack.bucket, Some(topic_arn), chat_topic_arn)))
     }
 
+    /// The GPU instances in the regions that the configuration leaves out, which no run sees. Regions that do not answer are left out here as
+    /// well.
+    pub(crate) async fn instances_left_out(&self, config: &Config, timeout: Duration) -> Vec<Instance> {
+        if config.regions.is_empty() {
+            return Vec::new();
+        }
+        let mut others = cloud::regions(&self.aws, &Config::default()).await.items;
+        others.retain(|region| !config.regions.contains(region));
+        cloud::instances(&self.aws, &others, timeout).await.items
+    }
+
+    /// Warns of GPU instances in regions that the configuration leaves out.
+    pub(crate) async fn warn_of_left_out_regions(&self, config: &Config, timeout: Duration) {
+        let left_out = self.instances_left_out(config, timeout).await;
+        warn_of(configuration::check_regions(&left_out));
+    }
+
+    /// Warns of tag keys of GPU instances that only look like those of the configuration.
+    pub(crate) async fn warn_of_tag_keys(&self, config: &Config, timeout: Duration) {
+        let regions = cloud::regions(&self.aws, config).await.items;
+        let instances = cloud::instances(&self.aws, &regions, timeout).await.items;
+        warn_of(configuration::check_tag_keys(&instances, config));
+    }
+
     fn deployed_resources(
         &self,
         bucket: String,
@@ -162,14 +191,16 @@ impl CommandContext {
     /// If it names none, or one that has not begun.
     pub(crate) fn month(&self, named: Option<&str>, config: &Config) -> Result<CalendarMonth, CommandError> {
         let first = match named {
-            Some(named) => BudgetMonth::named(named, config).map_err(CommandError::new)?.from,
+            Some(named) => {
+                let wrong = |why| CommandError::with(why, "without --month it is the present month");
+                BudgetMonth::named(named, config).map_err(wrong)?.from
+            }
             None => self.now,
         };
         let month = CalendarMonth::containing(first, &config.account.zone());
         if first > self.now {
-            return Err(CommandError::new(format!(
-                "{month} has not begun yet; without --month it is the present month"
-            )));
+            let problem = format!("{month} has not begun yet");
+            return Err(CommandError::with(problem, "without --month it is the present month"));
         }
         Ok(month)
     }
@@ -194,6 +225,12 @@ impl CommandContext {
     /// If it is unknown.
     pub(crate) async fn ceiling(&self, store: &Store, function: &str) -> Result<Option<FunctionCeiling>, CommandError> {
         FunctionCeiling::read(store, function, self.now).await
+    }
+}
+
+fn warn_of(findings: Vec<DoctorFinding>) {
+    for DoctorFinding { found, remedy, .. } in findings {
+        screen::warn(format!("{found}; {remedy}"));
     }
 }
 

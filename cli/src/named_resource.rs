@@ -1,15 +1,19 @@
-//! Resources named by their ids, and their regions.
+//! Resources named by their ids, or instances by their names, and their regions.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use cloud::operator::{LocateResult, ResourceKind, locate};
 use model::config::Config;
 use model::fault::InvalidValue;
+use model::foreign_text::quoted;
 use model::id::{Region, ResourceId};
 use model::observation::{Gap, Observation, ObservedResource};
+use operator::instance_name::find_by_name;
 
-use crate::command_error::describe_gap;
+use crate::command_error::{CommandError, describe_gap};
 use crate::context::CommandContext;
+use crate::screen;
 
 /// An instance, a volume, a snapshot or a resource of `SageMaker`, by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +38,33 @@ impl FromStr for NamedResource {
     }
 }
 
+/// The beginnings of ids: a mistyped id is no name.
+const ID_PREFIXES: [&str; 8] =
+    ["i-", "vol-", "snap-", "endpoint/", "notebook-instance/", "inference-component/", "app/", "training-job/"];
+
+/// Limit of the look at the instances of a region, among which a name is searched.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A resource as people type it: by its id, or a GPU instance by its tag `Name`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ResourceArgument {
+    Id(NamedResource),
+    Name(String),
+}
+
+impl FromStr for ResourceArgument {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let is_meant_as_id = text.trim().is_empty() || ID_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        match text.parse() {
+            Ok(named) => Ok(Self::Id(named)),
+            Err(why) if is_meant_as_id => Err(why),
+            Err(_) => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
 /// The reason why a resource was not found, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingResource {
@@ -48,6 +79,32 @@ pub(crate) struct EnabledRegions(pub(crate) Observation<Region>);
 impl EnabledRegions {
     pub(crate) async fn load(context: &CommandContext) -> Self {
         Self(cloud::regions(&context.aws, &Config::default()).await)
+    }
+
+    /// The resources that somebody typed. A name is searched among the GPU instances of all regions.
+    ///
+    /// # Errors
+    /// If a name does not name one instance.
+    pub(crate) async fn resolve(
+        &self,
+        context: &CommandContext,
+        typed: &[ResourceArgument],
+    ) -> Result<Vec<NamedResource>, CommandError> {
+        let Self(Observation { items: regions, gaps }) = self;
+        let mut seen = Observation::default();
+        if typed.iter().any(|one| matches!(one, ResourceArgument::Name(_))) {
+            seen = Box::pin(cloud::instances(&context.aws, regions, TIMEOUT)).await;
+            seen.gaps.extend(gaps.iter().cloned());
+        }
+        let resolve = |one: &ResourceArgument| match one {
+            ResourceArgument::Id(named) => Ok(named.clone()),
+            ResourceArgument::Name(name) => {
+                let id = find_by_name(name, &seen).map_err(CommandError::new)?.clone();
+                screen::progress(format!("{} is {id}", quoted(name)));
+                Ok(NamedResource { kind: ResourceKind::Instance, id })
+            }
+        };
+        typed.iter().map(resolve).collect()
     }
 
     pub(crate) async fn find(
@@ -100,6 +157,22 @@ mod tests {
         assert_eq!("vol-0123456789abcdef0".parse::<NamedResource>().map(|named| named.kind), Ok(ResourceKind::Volume));
         for text in ["", "3d", "i-xyz", "ami-0123456789abcdef0", "i-0123456789abcdef0 "] {
             assert!(text.parse::<NamedResource>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_begins_as_no_id_is_a_name() {
+        let check = |text: &str, expect: Option<bool>| {
+            let read = text.parse::<ResourceArgument>().ok();
+            assert_eq!(read.map(|one| matches!(one, ResourceArgument::Name(_))), expect, "{text:?}");
+        };
+        check("i-0123456789abcdef0", Some(false));
+        check("endpoint/llm", Some(false));
+        for name in ["llama-ft", "team/train 3", "ami-builder", "vision"] {
+            check(name, Some(true));
+        }
+        for slip in ["", " ", "i-xyz", "vol-1", "endpoint/"] {
+            check(slip, None);
         }
     }
 }

@@ -29,6 +29,9 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const NORMAL: Style = Style::new();
 
+/// The least width of wrapped words: a narrower terminal breaks the lines itself.
+const WRAPPED_MIN: usize = 20;
+
 /// A part of a line, and its style.
 pub(crate) type StyledText<'a> = (Style, &'a str);
 
@@ -78,6 +81,35 @@ pub(crate) fn print_line(text: impl Display) {
 pub(crate) fn print_styled(parts: &[StyledText<'_>]) {
     let mut out = anstream::stdout();
     report_unwritten(write_line(&mut out, parts).and_then(|()| out.flush()));
+}
+
+/// Prints words in lines of the terminal's width, behind the lead, which has its own styles; further lines are indented as far.
+pub(crate) fn print_wrapped(lead: &[StyledText<'_>], text: &str) {
+    let indent: usize = lead.iter().map(|(_, part)| part.chars().count()).sum();
+    let width = columns().map(|columns| columns.saturating_sub(indent).max(WRAPPED_MIN));
+    for (place, line) in wrapped(&plain(text), width).iter().enumerate() {
+        if place == 0 {
+            print_styled(&[lead, &[(NORMAL, line.as_str())]].concat());
+        } else {
+            print_line(format_args!("{:indent$}{line}", ""));
+        }
+    }
+}
+
+/// The words in lines of this width. A longer word has a line of its own; without words there is one empty line.
+fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let fits = |line: &String| {
+            line.is_empty() || width.is_none_or(|width| line.chars().count() + 1 + word.chars().count() <= width)
+        };
+        match lines.last_mut().filter(|line| fits(line)) {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// A document of several lines. Its lines are Curfew's own: foreign text in it is on one line.
@@ -209,10 +241,7 @@ pub(crate) fn confirm(question: impl Display, yes: bool) -> Result<bool, Command
     }
     // A person cannot see a question that goes to a file.
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CommandError::with(
-            "there is no terminal to confirm at",
-            "pass --yes to do it without being asked",
-        ));
+        return Err(CommandError::with("confirmation needs a terminal", "pass --yes to do it without being asked"));
     }
     // Input from before the question is no answer to it.
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(CommandError::new)?;
@@ -246,6 +275,18 @@ mod tests {
             "\u{1b}[1ma\u{1b}[0m\u{1b}[2m?[0m\u{1b}[0m\n"
         );
         assert_eq!(written(&[(NORMAL, "\n")]), "\n\n");
+    }
+
+    #[test]
+    fn words_are_wrapped_between_blanks() {
+        let check = |width: Option<usize>, expect: &[&str]| {
+            assert_eq!(wrapped("stopped by the next run", width), expect, "{width:?}");
+        };
+        check(None, &["stopped by the next run"]);
+        check(Some(23), &["stopped by the next run"]);
+        check(Some(14), &["stopped by the", "next run"]);
+        check(Some(3), &["stopped", "by", "the", "next", "run"]);
+        assert_eq!(wrapped("", Some(10)), [""]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ def test_every_mistake_has_its_line_and_column(file: Path) -> None:
 
 def test_without_access_the_file_is_checked_all_the_same(file: Path) -> None:
     for environment in (NOTHING, {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}):
-        said = check(environment, file, 'mode = "enforce"')
+        said = check(environment, file, 'mode = "enforce"\n[idle]\nlocal_disk = "keep"')
         assert (said.code, said.out) == (0, f"{file} is legal\n")
         assert "not compared with the deployed configuration" in said.err
     assert check(NOTHING, file, "", "--json").json()["compared_with"] is None

@@ -61,7 +61,7 @@ def test_completions_know_every_command(shell: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("nonsense",), ("undo", "llama"), ("scan", "--nonsense")]
+    "words", [(), ("nonsense",), ("undo", "i-llama"), ("scan", "--nonsense")]
 )
 def test_wrong_usage_exits_with_2_and_shows_the_usage(words: tuple[str, ...]) -> None:
     answer = curfew({}, *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -54,6 +55,7 @@ def test_an_idle_instance_is_marked_and_stopped_as_explained(account: Account) -
     assert row["announced"] and f"idle=stop@{row['deadline']}" in (account.mark(gpu) or "")
     assert row["when"] == f"stopped by the first run from {row['deadline']} on that finds it still violated"
     assert (marked["decision"]["kind"], marked["decision"]["reason"]) == ("skipped", "marked")
+    assert re.fullmatch(r"will be stopped at .*\d\d:\d\d UTC \(in (1 h|59 min)\): idle", marked["decision"]["words"])
     assert account.tick().skipped == {"marked": 1}
 
     account.was_announced(gpu, f"idle=stop@{rfc3339(ago(minutes=5))}")
@@ -173,9 +175,21 @@ def test_an_explanation_for_people(account: Account) -> None:
     said = explain(account, gpu).fine()
     lines = said.out.splitlines()
     assert lines[0] == f'{gpu}  g5.xlarge "bench", team vision, owner "ada", us-east-1'
-    assert lines[1].startswith("  state     running, launched ") and "$1.01/h" in lines[1]
-    assert lines[2] == "  mode      enforce, by mode at the top of the configuration"
-    assert lines[3].startswith("  now       the next run notifies its owner, and marks it: idle")
-    assert lines[4] == "  expired   compliant it carries no curfew:expires-at"
-    assert any(line.startswith("  idle      violated  idle from ") for line in lines)
+    assert lines[1].startswith("  now               the next run notifies its owner, and marks it: idle")
+    assert lines[2].startswith("  state             running, launched ") and "$1.01/h" in lines[2]
+    assert lines[3] == "  mode              enforce, by mode at the top of the configuration"
+    assert lines[4].startswith("  idle              violated   idle from ")
+    assert "  expired           compliant  it carries no curfew:expires-at" in lines
     assert "\x1b" not in said.out and said.err == ""
+
+
+def test_a_name_means_one_instance_or_lists_them(account: Account) -> None:
+    gpu = account.idle(account.gpu(tags={"Name": "llama-ft"}))
+    said = explain(account, "llama-ft", "--json").fine()
+    assert [one["resource"] for one in said.json()["explained"]] == [gpu] and f'"llama-ft" is {gpu}' in said.err
+    other = account.gpu(tags={"Name": "llama-ft"})
+    for words in (["explain", "llama-ft"], ["keep", "llama-ft", "3d"], ["protect", "llama-ft"], ["undo", "llama-ft"]):
+        said = curfew(account.environment(), *words)
+        assert said.code == 2 and said.out == "" and '2 GPU instances are named "llama-ft"' in said.err, words
+        assert gpu in said.err and other in said.err and "name one by its id" in said.err, words
+    assert 'no GPU instance is named "llama"' in explain(account, "llama").err

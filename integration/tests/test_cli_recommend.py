@@ -98,7 +98,7 @@ def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
     ("arguments", "error"),
     [
         ([], "--params <COUNT>|--hf-config <FILE>"),
-        (["--params", "many"], '"many" is no number of parameters; write one such as `7b`'),
+        (["--params", "many"], '"many" is not a number of parameters; write one such as `7b`'),
         (["--params", "7b", "--precision", "fp7"], "`bf16`"),
         (["--params", "7b", "--hours", "24h"], "write a number of hours above 0 without a unit"),
         (["--params", "7b", "--batch", "-1"], "write a whole number from 1 to 65536"),

@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_a_gap_beside_the_rest(money: BudgetAccount) -> N
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--month", "soon"], "`soon` is no month; write it as 2026-10"),
+        (["--month", "soon"], "`soon` is not a month; write it as 2026-10"),
         (["--month", "2999-01"], "2999-01 has not begun yet"),
         (["--team", "nobody"], "knows no team nobody"),
         (["--output", "/nowhere/report.html"], "/nowhere/report.html could not be written: No such file or directory"),

@@ -110,7 +110,7 @@ def test_a_large_archive_goes_up_in_parts(account: Account, tmp_path: Path) -> N
         (["--gpu", "a10"], "no known GPU is called \"a10\"; there are A100"),
         (["--gpu", "a10g:99"], "the number of GPUs is 1 to 16"),
         (["--gpu", "a10g", "--env", "A"], "write NAME=VALUE"),
-        (["--gpu", "a10g", "--workdir", "/nowhere"], "/nowhere is no directory"),
+        (["--gpu", "a10g", "--workdir", "/nowhere"], "/nowhere is not a directory"),
         (["--gpu", "a10g", "--json"], "--json cannot print the log of a command"),
     ],
 )

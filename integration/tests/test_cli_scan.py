@@ -85,6 +85,7 @@ def test_the_result_as_json(bare: Undeployed) -> None:
         "usd_per_month": G5_XLARGE_MONTH,
         "price_source": "table of 2026-09-24",
         "evidence": "",
+        "notify_only": "local-disk",
         "created_at": None,
         "controller": None,
     }
@@ -110,6 +111,8 @@ def test_the_result_as_a_table(bare: Undeployed) -> None:
     assert gpu in first and "4 GPUs at" in first and volume in second and "unattached, created" in second
     total = "2 findings, $4,180.56 a month, among 1 GPU instance and 1 unattached volume in 2 regions."
     assert total in said.out and "* table of 2026-09-24, table of 2026-09-30; the sums contain it.\n" in said.out
+    withheld = "Of the idle ones, Curfew would only notify about $4,140.56 a month (1): `local_disk` keeps their NVMe storage"
+    assert withheld in said.out
     assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err
     assert "[2/2]" in said.err and bare.scan("--quiet").err == ""
 
@@ -165,6 +168,19 @@ def test_an_interrupted_scan_shows_what_it_saw(bare: Undeployed, aws: LocalAws) 
         out = scan.stdout.read().decode()
         assert scan.wait(timeout=60) == 2
     assert here in out and out.endswith(f"interrupted: 1 of 2 regions seen, not {EUROPE}\n"), out
+
+
+def test_what_the_configuration_misses_is_said(bare: Undeployed, tmp_path: Path) -> None:
+    here, there = bare.idle(bare.untagged(tags={"team": "vision", "Owner": "ada"})), bare.gpu(region=EUROPE)
+    file = tmp_path / "curfew.toml"
+    file.write_text(f'regions = ["{REGION}"]\n')
+    said = bare.scan("--config", str(file), "--quiet")
+    assert f"regions leaves out {EUROPE}, where 1 GPU instance runs; add {EUROPE} to regions" in said.err
+    assert f'1 of 1 GPU instances carry "team", which is not the required tag Team: {here}' in said.err
+    assert 'set [tags] team = "team"' in said.err
+    assert "leaves out" not in bare.scan("--regions", REGION, "--quiet").err and there not in said.out
+    said = curfew(bare.aws.environment(), "config", "check", str(file))
+    assert said.code == 0 and f"regions leaves out {EUROPE}" in said.err and 'carry "team"' in said.err
 
 
 def test_a_scan_uses_the_named_file(bare: Undeployed, tmp_path: Path, aws: LocalAws) -> None:

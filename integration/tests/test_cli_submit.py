@@ -257,7 +257,7 @@ def test_a_dear_job_is_submitted_only_by_a_word_more(account: Account, here: Pat
     said = submit(account, here, text)
     assert said.code == 2 and account.keys("inbox/") == []
     assert "It can cost $169.01 at most, which is above $100.00, `[jobs] confirm_above_usd` of the configuration." in said.err
-    assert "there is no terminal to confirm at\n       pass --yes" in said.err
+    assert "confirmation needs a terminal\n       pass --yes" in said.err
     submit(account, here, text, "--dry-run").fine()
     submit(account, here, text, "--yes").fine()
     assert account.keys("inbox/") == [KEY]

@@ -94,7 +94,7 @@ def test_a_second_undo_names_the_restored_volume(storage: VolumeAccount) -> None
     volume = deleted(storage, region=EUROPE)["VolumeId"]
     [one] = told(storage, volume)
     again = undo(storage, volume)
-    assert again.code == 1 and f"it was made again already, as {one['restored_as']}" in again.err
+    assert again.code == 1 and f"it was already restored as {one['restored_as']}" in again.err
     assert volumes(storage, EUROPE) == [one["restored_as"]]
     assert "restored as" in undo(storage, volume, "--again").fine().out
     assert len(volumes(storage, EUROPE)) == 2

@@ -62,7 +62,7 @@ def test_what_cannot_be_fetched_is_named_before_the_command(job: Job, full_disk:
     job.aws.fault("s3:ListObjectsV2", "access_denied", match="denied", times=None)
     for attempt, (source, reason, words) in enumerate(
         [
-            (f"{DATA}/evil/", "failed", 'the object "evil/../../passwd" cannot be a file: `..` is no name'),
+            (f"{DATA}/evil/", "failed", 'the object "evil/../../passwd" cannot be a file: `..` is not a name'),
             (f"{DATA}/both/", "failed", '"both/a" is an object, and a folder of the object "both/a/b" as well'),
             (f"{DATA}/large/", "failed", f"needs 9.0 MiB, and the disk of {small} has 8.0 MiB left: set `root_volume_gib`"),
             (f"{DATA}/empty/", "failed", "there are no objects below s3://datasets/empty/"),

@@ -58,12 +58,12 @@ def test_a_job_after_one_that_is_not_there_or_failed_is_rejected(jobs: JobAccoun
     assert answer and answer["is"] == "rejected"
     assert [(mistake["line"], mistake["key"], mistake["problem"].split(",")[0]) for mistake in answer["mistakes"]] == [
         (1, "after[0]", f'"{prepare.id.split("/")[1]}" was cancelled'),
-        (1, "after[1]", '"absent-0123abcd" is no job or sweep of this team'),
+        (1, "after[1]", '"absent-0123abcd" is not a job or sweep of this team'),
     ]
     file = tmp_path / "llama.toml"
     file.write_text(spec)
     said = curfew(jobs.environment(), "submit", str(file), "--team", "vision")
-    assert said.code == 1 and '"absent-0123abcd" is no job or sweep of this team' in said.out + said.err
+    assert said.code == 1 and '"absent-0123abcd" is not a job or sweep of this team' in said.out + said.err
 
 
 def sweep_of_two(jobs: JobAccount) -> tuple[Job, Job, Job]:
@@ -124,7 +124,7 @@ def test_a_rerun_begins_with_the_checkpoint_of_the_earlier_job(jobs: JobAccount)
     said = curfew(jobs.environment(), *rerun)
     [mistake] = said.json()["mistakes"]
     assert said.code == 1 and (mistake["line"], mistake["key"]) == (1, "resume_from"), said
-    assert "is no job of this team with a complete checkpoint" in mistake["problem"]
+    assert "is not a job of this team with a complete checkpoint" in mistake["problem"]
     name = llama.id.split("/")[1]
     key = jobs.submit("typed", f'resume_from = "{name}"\n{SPEC}')
     jobs.tick()

@@ -61,7 +61,7 @@ impl InputDirectory {
         let file = File::from(opened);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::other(format!("{name} is no file; delete it")));
+            return Err(io::Error::other(format!("{name} is not a file; delete it")));
         }
         file.set_len(bytes)?;
         Ok((file, metadata.ino()))

@@ -82,7 +82,7 @@ impl Doctor {
             deployment::runs(context, &stack, &last),
             alarms,
             subscriptions,
-            deployment::configuration(context, &config, ceiling, &account.left_out),
+            deployment::configuration(context, &config, ceiling, &account.left_out, account.withheld),
             permissions,
             roles,
         ];

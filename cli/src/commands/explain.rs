@@ -13,7 +13,7 @@ use self::outcome::{ExplainedResource, Unexplained};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::named_resource::NamedResource;
+use crate::named_resource::ResourceArgument;
 use crate::screen;
 
 /// Explain how each rule judges a resource, and when Curfew would act on it
@@ -22,9 +22,10 @@ use crate::screen;
     after_help = "Exit codes: 0 explained; 2 not found, error or incomplete result.\n\nExample:\n  curfew explain i-0123456789abcdef0"
 )]
 pub(crate) struct Explain {
-    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0, or snap-0123456789abcdef0 of a snapshot that Curfew made
+    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0, or snap-0123456789abcdef0 of a snapshot that Curfew made; or the Name
+    /// of a GPU instance
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<NamedResource>,
+    resources: Vec<ResourceArgument>,
 }
 
 #[derive(Serialize)]
@@ -44,7 +45,7 @@ impl Explain {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let account = ExplainAccount::load(context).await?;
         let mut all = ExplainOutput { schema: screen::SCHEMA, explained: Vec::new(), unexplained: Vec::new() };
-        for named in &self.resources {
+        for named in &account.everywhere.resolve(context, &self.resources).await? {
             let explained = execution::catch_bug(Box::pin(account.explain(named))).await;
             match explained.unwrap_or_else(|bug| Err(Unexplained(bug.to_string()))) {
                 Ok(explained) => all.explained.push(explained),

@@ -5,7 +5,9 @@ use cloud::CallError;
 use cloud::operator::{LocateResult, locate, remove_tags, write_tag};
 use jiff::Timestamp;
 use model::curfew_tags::kept_until;
+use model::duration;
 use model::fault::InvalidValue;
+use model::foreign_text::shell_word;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::observation::ObservedResource;
@@ -15,7 +17,7 @@ use serde::Serialize;
 use crate::command_error::{CommandError, describe_call_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::named_resource::{EnabledRegions, MissingResource, NamedResource};
+use crate::named_resource::{EnabledRegions, MissingResource, NamedResource, ResourceArgument};
 use crate::screen;
 
 /// Exempt resources from Curfew until a date
@@ -28,7 +30,7 @@ use crate::screen;
     allow_missing_positional = true
 )]
 pub(crate) struct Keep {
-    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
+    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0; or the Name of a GPU instance
     #[arg(value_name = "RESOURCE")]
     words: Vec<String>,
     /// Time to keep them: a duration (3d, 12h), until the end of a day (2026-09-30, UTC), or until a moment (RFC 3339)
@@ -41,7 +43,7 @@ impl Keep {
     ///
     /// # Errors
     /// Where one of the two lacks, or stands where the other should.
-    pub(crate) fn resources(&self) -> Result<Vec<NamedResource>, CommandError> {
+    pub(crate) fn resources(&self) -> Result<Vec<ResourceArgument>, CommandError> {
         let named = |word: &String| word.parse::<NamedResource>();
         let example = self.words.iter().chain([&self.until]).find(|word| named(word).is_ok());
         let example = example.map_or("i-0123456789abcdef0", String::as_str);
@@ -52,10 +54,13 @@ impl Keep {
                 None => CommandError::new(format!("for how long? curfew keep {example} 3d")),
             });
         }
+        if self.words.is_empty() && !is_time(&self.until) {
+            return Err(CommandError::new(format!("for how long? curfew keep {} 3d", shell_word(&self.until))));
+        }
         if self.words.is_empty() {
             return Err(CommandError::new(format!("keep what? curfew keep {example} {}", self.until)));
         }
-        self.words.iter().map(|word| named(word).map_err(|why| not_an_id(word, &why, example))).collect()
+        self.words.iter().map(|word| read_resource(word, example)).collect()
     }
 
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
@@ -66,12 +71,18 @@ impl Keep {
     }
 }
 
-/// A word before the last that names nothing: as in `3 days`, or a wrong id.
-fn not_an_id(word: &str, why: &InvalidValue, example: &str) -> CommandError {
-    if word.starts_with(|first: char| first.is_ascii_digit()) {
-        return CommandError::new(format!("how long comes last, in one word: curfew keep {example} 3d"));
+/// Reads a word before the last. A time there is an error: `3 days`.
+fn read_resource(word: &str, example: &str) -> Result<ResourceArgument, CommandError> {
+    if is_time(word) {
+        return Err(CommandError::new(format!("how long comes last, in one word: curfew keep {example} 3d")));
     }
-    CommandError::new(format!("{word:?} is {why}"))
+    word.parse().map_err(|why: InvalidValue| CommandError::new(format!("{word:?} is {why}")))
+}
+
+/// `true` for a duration, a date, a moment, or a number without its unit.
+fn is_time(word: &str) -> bool {
+    let is_of_moment = |letter: char| letter.is_ascii_digit() || "-:.+TZ".contains(letter);
+    duration::parse(word).is_ok() || (!word.is_empty() && word.chars().all(is_of_moment))
 }
 
 /// Exempt resources from Curfew for good
@@ -81,9 +92,9 @@ fn not_an_id(word: &str, why: &InvalidValue, example: &str) -> CommandError {
                         either.\n\nExample:\n  curfew protect i-0123456789abcdef0"
 )]
 pub(crate) struct Protect {
-    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
+    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0; or the Name of a GPU instance
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<NamedResource>,
+    resources: Vec<ResourceArgument>,
 }
 
 impl Protect {
@@ -99,9 +110,9 @@ impl Protect {
                         Example:\n  curfew release i-0123456789abcdef0"
 )]
 pub(crate) struct Release {
-    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
+    /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0; or the Name of a GPU instance
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<NamedResource>,
+    resources: Vec<ResourceArgument>,
     /// Remove only curfew:keep-until
     #[arg(long, conflicts_with = "protected")]
     keep: bool,
@@ -151,12 +162,12 @@ struct KeepOutput<'a> {
 
 async fn apply_request(
     context: &CommandContext,
-    resources: &[NamedResource],
+    resources: &[ResourceArgument],
     word: KeepRequest<'_>,
 ) -> Result<CommandStatus, CommandError> {
     let everywhere = EnabledRegions::load(context).await;
     let mut said = Vec::new();
-    for named in resources {
+    for named in &everywhere.resolve(context, resources).await? {
         let one = apply_to_resource(context, &everywhere, named, word).await;
         if !context.global.json {
             show(&one, word);
@@ -316,6 +327,10 @@ mod tests {
         check(&["GPU", "vol-0123456789abcdef0"], Err("for how long? curfew keep GPU 3d"));
         check(&["3d", "GPU"], Err("how long comes last, in one word: curfew keep GPU 3d"));
         check(&["GPU", "3", "days"], Err("how long comes last, in one word: curfew keep GPU 3d"));
+        check(&["llama-ft", "3d"], Ok(1));
+        check(&["8xh100", "3d"], Ok(1));
+        check(&["llama-ft"], Err("for how long? curfew keep llama-ft 3d"));
+        check(&["2026-09-30", "llama-ft"], Err("how long comes last"));
         check(&["3d"], Err("keep what? curfew keep GPU 3d"));
         check(&["i-oops", "3d"], Err("\"i-oops\" is not the id of an instance"));
     }

@@ -42,7 +42,7 @@ pub(crate) struct Run {
     /// Run without a GPU, on a machine with at least so many vCPUs
     #[arg(long, value_name = "COUNT")]
     cpu: Option<u32>,
-    /// Run without a GPU, on a machine with at least so much memory
+    /// Run without a GPU, on a machine with at least this much memory
     #[arg(long, value_name = "GIB")]
     memory_gib: Option<u32>,
     /// Bring this directory along: the command runs in the home of its user, which has its files, except what git ignores
@@ -69,13 +69,13 @@ pub(crate) struct Run {
     /// Put the objects of a folder of S3 into a directory before the command; may be repeated
     #[arg(long, value_name = "s3://BUCKET/PREFIX/=DIRECTORY", value_parser = read_input)]
     input: Vec<(String, String)>,
-    /// Launch it again so often after the command has failed
+    /// Retry this many times after the command fails
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     retries: u32,
-    /// End it after so much time on machines, such as 8h [default: 24h, or [lifetime] max of the configuration if that is less]
+    /// End it after this long on machines, such as 8h [default: 24h, or [lifetime] max of the configuration if that is less]
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<String>,
-    /// Spend at most so much
+    /// Spend at most this many USD
     #[arg(long, value_name = "USD", value_parser = read_usd)]
     max_usd: Option<f64>,
     /// End it once every GPU has been idle for so long, such as 2h

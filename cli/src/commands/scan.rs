@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use billing::budget::BudgetStatuses;
 use clap::Args;
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use futures::{StreamExt as _, stream};
 use model::ceiling::Ceiling;
 use model::config::Config;
 use model::fault::InvalidValue;
 use model::id::Region;
 use model::mode::Mode;
+use model::near_keys::NearKeys;
 use model::observation::{Gap, GapKind, Observation};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
@@ -72,6 +73,9 @@ pub(crate) struct Scan {
     quiet: bool,
 }
 
+/// Timeout of the look at regions that the configuration leaves out: the result does not wait for them.
+const LEFT_OUT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The findings of a scan, and the resources that it looked at.
 struct ScanResult {
     regions: Vec<Region>,
@@ -79,6 +83,7 @@ struct ScanResult {
     unjudged: usize,
     volumes: usize,
     findings: Vec<ScanFinding>,
+    near_keys: NearKeys,
     gaps: Vec<Gap>,
     saw_nothing: bool,
     /// The regions that had not answered when somebody interrupted the look.
@@ -89,7 +94,8 @@ impl Scan {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let progress = ScanProgress { quiet: self.quiet };
         let (config, store, is_deployed) = self.config(context, progress).await?;
-        let config = if self.regions.is_empty() { config } else { Config { regions: self.regions, ..config } };
+        let are_regions_named = !self.regions.is_empty();
+        let config = if are_regions_named { Config { regions: self.regions, ..config } } else { config };
         let seen = cloud::regions(&context.aws, &config).await;
         if !seen.gaps.is_empty() {
             let home = context.aws.home();
@@ -106,8 +112,15 @@ impl Scan {
             jobs: JobStates::default(),
         };
         let look = RegionScan { store: store.as_ref(), policy: &policy, sagemaker: self.sagemaker, now: context.now };
-        let found = find(context, look, seen, progress).await;
+        let elsewhere = async {
+            // Regions that somebody typed leave out others on purpose.
+            if !are_regions_named {
+                context.warn_of_left_out_regions(&policy.config, LEFT_OUT_TIMEOUT).await;
+            }
+        };
+        let (found, ()) = Box::pin(join(find(context, look, seen, progress), elsewhere)).await;
         show::gaps(&found, context);
+        show::near_keys(&found, &policy.config);
         if context.global.json {
             screen::json(&document::build_output(&found, context.now))?;
         } else {
@@ -166,6 +179,7 @@ async fn find(
         unjudged: 0,
         volumes: 0,
         findings: Vec::new(),
+        near_keys: NearKeys::default(),
         gaps,
         saw_nothing: true,
         unanswered: BTreeSet::new(),
@@ -207,6 +221,7 @@ impl ScanResult {
         self.unjudged += looked.unjudged;
         self.volumes += looked.volumes;
         self.findings.extend(looked.findings);
+        self.near_keys.merge(looked.near_keys);
         self.gaps.extend(looked.gaps);
     }
 

@@ -20,7 +20,7 @@ use self::trail::{AuditTrail, RecordedAction};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::named_resource::{EnabledRegions, NamedResource};
+use crate::named_resource::{EnabledRegions, ResourceArgument};
 use crate::screen;
 
 /// Start what Curfew stopped, and restore what it deleted
@@ -31,9 +31,9 @@ use crate::screen;
                         inference component its copies back, and makes an endpoint again from its configuration and tags.\n\nExample:\n  curfew undo vol-0123456789abcdef0"
 )]
 pub(crate) struct Undo {
-    /// Ids, such as i-0123456789abcdef0 or vol-0123456789abcdef0
+    /// Ids, such as i-0123456789abcdef0 or vol-0123456789abcdef0; or the Name of a GPU instance
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<NamedResource>,
+    resources: Vec<ResourceArgument>,
     /// Act without asking
     #[arg(long, short)]
     yes: bool,
@@ -81,7 +81,7 @@ impl Undo {
         let prices = trail.prices(context).await;
         let search = UndoSearch { context, everywhere: &everywhere, trail: &trail, again: self.again, prices: &prices };
         let mut cases = Vec::new();
-        for named in &self.resources {
+        for named in &everywhere.resolve(context, &self.resources).await? {
             let case = search.case(named).await;
             describe(&case);
             cases.push(case);

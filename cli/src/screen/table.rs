@@ -1,12 +1,12 @@
 //! Tables for people.
 
-use super::{BOLD, NORMAL, StyledText, aside, columns, plain, print_styled, progress};
+use super::{BOLD, NORMAL, StyledText, aside, columns, plain, print_styled, progress, wrapped};
 
 /// The space between two columns.
 const GAP: usize = 2;
 /// The indent of each line of a row's notes.
 const NOTE_INDENT: &str = "    ";
-/// Limit of every column except the last in a terminal that is too narrow: one long name must not cost every row.
+/// Width up to which cut columns grow before any of them gets what remains: one long name must not cost every row.
 const WIDTH_MAX: usize = 24;
 /// Width of cut columns below which optional columns are left out first.
 const WIDTH_READABLE: usize = 11;
@@ -128,13 +128,14 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
             };
             let fits = (min..=WIDTH_MAX).rev().map(|max| self.cut(&shown, max));
             if let Some(mut widths) = fits.into_iter().find(|widths| whole(widths) <= available) {
-                // The remaining width goes to cut columns, the last one first.
+                // The remaining width goes to cut columns, the last one first, and first to those that it makes readable.
                 let mut over = available - whole(&widths);
-                for (index, (place, width)) in widths.iter_mut().rev().enumerate() {
-                    let max = if index == 0 { natural[*place] } else { natural[*place].min(WIDTH_MAX).max(*width) };
-                    let more = over.min(max - *width);
-                    *width += more;
-                    over -= more;
+                for limit in [WIDTH_MAX, usize::MAX] {
+                    for (place, width) in widths.iter_mut().rev() {
+                        let more = over.min(natural[*place].min(limit).saturating_sub(*width));
+                        *width += more;
+                        over -= more;
+                    }
                 }
                 return widths;
             }
@@ -192,17 +193,8 @@ fn shortened(cell: &str, width: usize) -> String {
 
 /// The words in lines of this width, each behind [`NOTE_INDENT`].
 fn indented(notes: &str, available: Option<usize>) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in notes.split(' ').filter(|word| !word.is_empty()) {
-        let fits = |line: &&mut String| {
-            available.is_none_or(|available| line.chars().count() + 1 + word.chars().count() <= available)
-        };
-        match lines.last_mut().filter(fits) {
-            Some(line) => line.extend([" ", word]),
-            None => lines.push(format!("{NOTE_INDENT}{word}")),
-        }
-    }
-    lines
+    let lines = wrapped(notes, available.map(|available| available.saturating_sub(NOTE_INDENT.len())));
+    lines.into_iter().filter(|line| !line.is_empty()).map(|line| format!("{NOTE_INDENT}{line}")).collect()
 }
 
 #[cfg(test)]
@@ -260,9 +252,16 @@ mod tests {
             let shown = long(&name, "why").lines(Some(width)).join("\n");
             assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
             assert!(shown.contains("i-0123456789abcdef0") && shown.contains("why"), "{width}: {shown}");
+        }
+    }
+
+    #[test]
+    fn no_width_stays_free_where_a_word_is_cut() {
+        let (name, why) = ("n".repeat(60), "eight GPUs at 0 %; belongs to an Auto Scaling group");
+        for width in 60..200 {
+            let shown = long(&name, why).lines(Some(width)).join("\n");
             let row = shown.lines().last().unwrap_or_default();
-            let fits = long(&name, "why").widths(None).iter().map(|(_, width)| width).sum::<usize>() + 3 * GAP <= width;
-            assert!(fits || row.matches('n').count() < WIDTH_MAX, "{width}: {shown}");
+            assert!(!row.contains('…') || row.trim_end().chars().count() + 1 >= width, "{width}: {shown}");
         }
     }
 

@@ -45,7 +45,7 @@ impl DependencyState {
             Self::MemberEnded(number, result) => {
                 Some(format!("is a sweep whose job {number} {}", describe_end(result)))
             }
-            Self::Absent => Some("is no job or sweep of this team, or not accepted yet".to_owned()),
+            Self::Absent => Some("is not a job or sweep of this team, or not accepted yet".to_owned()),
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         check(Some(ended(JobResult::Failed).job), Some("has failed"));
         check(Some(ended(JobResult::Expired).job), Some("has expired"));
         check(Some(ended(JobResult::Cancelled).job), Some("was cancelled"));
-        check(None, Some("is no job or sweep of this team, or not accepted yet"));
+        check(None, Some("is not a job or sweep of this team, or not accepted yet"));
     }
 
     #[test]

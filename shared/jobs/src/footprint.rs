@@ -98,11 +98,11 @@ pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footpr
     earlier_footprints.reduce(Footprint::spanning).unwrap_or_default() + machine_footprint.unwrap_or_default()
 }
 
-/// Describes a footprint in words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e for making the machine`.
+/// Describes a footprint in words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e embodied`.
 #[must_use]
 pub fn figures(footprint: &Footprint) -> String {
     let Footprint { energy, operational, embodied, .. } = footprint;
-    format!("{energy} and {operational}, and {embodied} for making the machine")
+    format!("{energy} and {operational}, and {embodied} embodied")
 }
 
 fn on_machine(instance_type: &TypeName, region: Option<&Region>, time: RunningTime) -> Footprint {

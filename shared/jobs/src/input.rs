@@ -135,7 +135,7 @@ fn find_illegal_name(path: &str) -> Option<String> {
     }
     let why = |name: &str| match name {
         "" => Some("a name in its path is empty".to_owned()),
-        "." | ".." => Some(format!("`{name}` is no name")),
+        "." | ".." => Some(format!("`{name}` is not a name")),
         name if name.contains('\0') => Some("a name in its path has a NUL character".to_owned()),
         name if name.len() > NAME_BYTES_MAX => {
             Some(format!("a name in its path has {} bytes, and {NAME_BYTES_MAX} are the most", name.len()))
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn keys_become_paths_below_the_directory_or_are_refused() {
         check_plan(&["p/", "p/a", "p/b/", "p/b/c.tar", "p/größe \n"], Ok(&["a", "b/c.tar", "größe \n"]));
-        check_plan(&["p/../a"], Err("the object \"p/../a\" cannot be a file: `..` is no name"));
-        check_plan(&["p/a/./b"], Err("`.` is no name"));
+        check_plan(&["p/../a"], Err("the object \"p/../a\" cannot be a file: `..` is not a name"));
+        check_plan(&["p/a/./b"], Err("`.` is not a name"));
         check_plan(&["p//etc/passwd"], Err("a name in its path is empty"));
         check_plan(&["p/a\0"], Err("NUL"));
         check_plan(&[&format!("p/{}", "a".repeat(256))], Err("has 256 bytes"));

@@ -208,8 +208,8 @@ fn why_in_phase(job: &Job) -> String {
     match &job.phase {
         Phase::Submitted if job.waits_for_others() => job.describe_wait(),
         Phase::Submitted => match job.lost {
-            Some(lost) => format!("its last machine {}; Curfew ranks next where to launch another", lost.describe()),
-            None => "Curfew ranks next where it can be launched".to_owned(),
+            Some(lost) => format!("its last machine {}; Curfew ranks places for another one next", lost.describe()),
+            None => "Curfew ranks places for its launch next".to_owned(),
         },
         Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
         Phase::Launching(launching) => launch(job.ranking.as_ref(), launching),
@@ -295,7 +295,7 @@ mod tests {
         check(
             Phase::Submitted,
             "submitted",
-            "its last machine stopped sending heartbeats for 10 minutes; Curfew ranks next where to launch another",
+            "its last machine stopped sending heartbeats for 10 minutes; Curfew ranks places for another one next",
             None,
         );
         check(

@@ -144,7 +144,7 @@ pub struct GpuSpec {
     /// Only these, such as `A10G`, of any type that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Each with at least so much memory, as it is sold: 24 is one of 24 GB, however many MiB EC2 says that it has.
+    /// Each with at least this much memory, as it is sold: 24 is one of 24 GB, however many MiB EC2 says that it has.
     pub memory_gib_min: u32,
     /// Only these types; empty: every type that fits.
     pub types: Vec<TypeName>,

@@ -5,6 +5,7 @@
 
 mod changes;
 mod checks;
+mod disk_policy;
 mod jobs;
 mod metrics;
 mod mistakes;
@@ -20,6 +21,8 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+pub use disk_policy::DiskPolicy;
+
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
@@ -30,8 +33,8 @@ pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use projects::ProjectsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
-    AccountConfig, DiskPolicy, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget, Percent,
-    PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
+    AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget, Percent, PricesConfig,
+    ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 

@@ -12,7 +12,7 @@ use crate::mode::Mode;
 mod values;
 
 pub use values::{KEEP_UNTIL_FORMS, read_keep_until};
-use values::{read_action, read_disk_policy, read_expiry, read_idle_after, read_job};
+use values::{read_action, read_expiry, read_idle_after, read_job};
 
 /// The most tags of a resource, without AWS's own (EC2 user guide, "Tag restrictions").
 pub const TAGS_MAX: usize = 50;
@@ -212,7 +212,7 @@ impl CurfewTags {
             }
             IDLE_AFTER => self.idle_after = Some(read_idle_after(value)?),
             ON_IDLE => self.on_idle = Some(read_action(value)?),
-            LOCAL_DISK => self.local_disk = Some(read_disk_policy(value)?),
+            LOCAL_DISK => self.local_disk = Some(DiskPolicy::read(value)?),
             EXPIRES_AT => self.expires_at = Some(read_expiry(value, on)?),
             HOURS => self.hours = Some(Hours::read(value)?),
             KEEP_UNTIL => self.keep_until = Some(read_keep_until(value)?),
@@ -270,6 +270,7 @@ mod tests {
             (IDLE_AFTER, "off"),
             (ON_IDLE, "notify"),
             (LOCAL_DISK, "expendable"),
+            (LOCAL_DISK, "24h"),
             (EXPIRES_AT, "2026-09-30T18:00:00Z"),
             (EXPIRES_AT, "2026-09-30T18:00:00+02:00"),
             (HOURS, "Mon-Fri 08:00-20:00 Europe/Berlin"),

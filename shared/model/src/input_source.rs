@@ -29,7 +29,7 @@ impl InputSource {
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
         if !is_bucket(bucket) {
             return wrong(
-                "names no bucket: 3 to 63 small letters, digits, `-` and `.`, with a letter or digit at both ends",
+                "names no bucket: 3 to 63 lower-case letters, digits, `-` and `.`, with a letter or digit at both ends",
             );
         }
         if path.len() > KEY_BYTES_MAX || path.contains(char::is_control) {

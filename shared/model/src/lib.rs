@@ -23,6 +23,7 @@ pub mod mark;
 pub mod mode;
 pub mod moment;
 pub mod money;
+pub mod near_keys;
 pub mod notification_log;
 pub mod observation;
 pub mod ownership;

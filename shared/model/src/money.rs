@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for Rate {
             )]
             return Ok(Self((usd * 1e6).round() as u64));
         }
-        Err(serde::de::Error::custom(format!("{usd} is no price; it is a number of USD an hour from 0 up")))
+        Err(serde::de::Error::custom(format!("{usd} is not a price; it is a number of USD an hour from 0 up")))
     }
 }
 
@@ -246,7 +246,7 @@ impl<'de> Deserialize<'de> for Amount {
         if usd.is_finite() && usd >= 0.0 {
             return Ok(Self::from_usd(usd));
         }
-        Err(serde::de::Error::custom(format!("{usd} is no amount; it is a number of USD from 0 up")))
+        Err(serde::de::Error::custom(format!("{usd} is not an amount; it is a number of USD from 0 up")))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::config::Config;
 use crate::fault::breaks_line;
-use crate::foreign_text::quoted;
 use crate::id::TeamName;
 use crate::instance::Tags;
 
@@ -41,24 +40,14 @@ pub fn owner_of(tags: &Tags, config: &Config) -> Option<String> {
     value_of(tags, &config.tags.owner).map(str::to_owned)
 }
 
-/// The keys with a value that differ from a required one only to a program: in case, by blanks, or by letters that look alike.
+/// The keys with a value that differ from this one only to a program: in case, by blanks, or by letters that look alike.
 #[must_use]
-pub fn near_misses<'a>(tags: &'a Tags, required: &str) -> Vec<&'a str> {
-    let wanted = folded(required);
+pub fn near_misses<'a>(tags: &'a Tags, wanted: &str) -> Vec<&'a str> {
+    let reading = folded(wanted);
     let is_near = |(key, value): &(&'a String, &String)| {
-        key.as_str() != required && !value.trim().is_empty() && folded(key) == wanted
+        key.as_str() != wanted && !value.trim().is_empty() && folded(key) == reading
     };
     tags.iter().filter(is_near).map(|(key, _)| key.as_str()).collect()
-}
-
-/// The near misses of these required tags, behind the sentence that they are missing; empty if there are none.
-#[must_use]
-pub fn describe_near_misses(tags: &Tags, missing: &[String]) -> String {
-    let near = missing.iter().flat_map(|required| {
-        near_misses(tags, required).into_iter().map(move |key| format!("{} is not {required}", quoted(key)))
-    });
-    let near: Vec<String> = near.collect();
-    if near.is_empty() { String::new() } else { format!(" (its tag {})", near.join(", ")) }
 }
 
 /// The key as its reader takes it: in lower case, without blanks, and with Latin letters for their look-alikes.
@@ -126,10 +115,5 @@ mod tests {
         for (key, value) in [("Team", "vision"), ("team", " "), ("Teams", "x"), ("Owner", "x")] {
             assert_eq!(near(key, value), 0, "{key:?}");
         }
-        let tags =
-            Tags::from([("team", "vision"), ("Owner ", "ada")].map(|(key, value)| (key.to_owned(), value.to_owned())));
-        let said = describe_near_misses(&tags, &["Team".to_owned(), "Owner".to_owned()]);
-        assert_eq!(said, " (its tag \"team\" is not Team, \"Owner \" is not Owner)");
-        assert_eq!(describe_near_misses(&tags, &[]), "");
     }
 }

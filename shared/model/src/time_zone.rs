@@ -19,7 +19,7 @@ pub fn read_time_zone(name: &str) -> Result<TimeZone, InvalidValue> {
     let zone = if NOWHERE.into_iter().any(is) { None } else { TimeZone::get(name).ok() };
     let Some(zone) = zone else {
         return Err(InvalidValue::new(format!(
-            "`{name}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"
+            "`{name}` is not a time zone of the IANA database, such as `Europe/Berlin` or `UTC`"
         )));
     };
     if let Some((_, city)) = STANDARD_TIMES.iter().find(|(standard, _)| is(standard)) {
@@ -69,7 +69,7 @@ mod tests {
         check("Etc/GMT+5", Err("5 hours behind UTC"));
         check("etc/gmt-2", Err("2 hours ahead of UTC, all year, as its sign is reversed; write the zone of a city"));
         for name in ["PST", "IST", "BST", "Factory", "etc/unknown", "", "Etc/GMT+", "é"] {
-            check(name, Err("is no time zone"));
+            check(name, Err("is not a time zone"));
         }
     }
 }

@@ -7,7 +7,6 @@ pub mod configuration;
 pub mod partition;
 pub mod permissions;
 pub mod quotas;
-pub mod required_tags;
 pub mod roles;
 pub mod runs;
 pub mod subscriptions;

@@ -6,6 +6,7 @@
 pub mod config_effects;
 pub mod doctor;
 pub mod input_access;
+pub mod instance_name;
 pub mod keep;
 pub mod leftovers;
 pub mod mode_change;

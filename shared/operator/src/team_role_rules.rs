@@ -120,7 +120,7 @@ fn check_path(path: &str) -> Result<&str, InvalidValue> {
         return Ok(path);
     }
     Err(InvalidValue::new(format!(
-        "--role-path {path:?} is no path of IAM: it begins and ends with `/`, such as /platform/, and has letters, digits and `+=,.@_-` between"
+        "--role-path {path:?} is not a path of IAM: it begins and ends with `/`, such as /platform/, and has letters, digits and `+=,.@_-` between"
     )))
 }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_iam_does_not_take_is_refused() {
         for path in ["platform/", "/platform", "//", "/a//b/", "/*/", "/${x}/", "/é/"] {
-            check_refusal(&format!("path={path}"), None, None, "is no path of IAM");
+            check_refusal(&format!("path={path}"), None, None, "is not a path of IAM");
         }
         for arn in ["boundary", "arn:aws:iam::1:role/x", "arn:aws:s3:::policy/x"] {
             check_refusal(&format!("boundary={arn}"), None, None, "is not the ARN of an IAM policy");

@@ -226,7 +226,9 @@ impl NotifyOnlyReason {
             Self::SavesNothing => {
                 "its capacity is reserved or dedicated and is paid for in any case, so a stop saves nothing until you release that capacity"
             }
-            Self::LocalDisk => "a stop would lose its NVMe instance storage (curfew:local-disk=expendable allows that)",
+            Self::LocalDisk => {
+                "a stop would lose its NVMe instance storage (curfew:local-disk=24h allows that after a day, =expendable after the usual grace)"
+            }
             Self::Reserved => "it holds GPU memory, like a notebook or a waiting server",
             Self::Busy => "it is busy",
             Self::TooManyTags => {

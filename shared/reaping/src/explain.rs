@@ -94,6 +94,8 @@ pub struct RuleExplanation {
     pub mode: EffectiveMode,
     /// The action that is due: `stop`, `terminate`, … or `notify`.
     pub action: Option<&'static str>,
+    /// The announced action, if there is one.
+    pub ending: Option<ResourceAction>,
     /// Earliest time of the action. Without an announcement, as if a run announced it now.
     pub deadline: Option<Timestamp>,
     /// `true` if the owner was notified of this deadline.
@@ -166,6 +168,7 @@ impl JudgedRule<'_> {
             },
             is_ahead: matches!(self.verdict, Verdict::Violated(violation) if violation.since.is_some_and(|since| since > self.now)),
             action: announced_action.map(|announced_action| announced_action.ending.as_str()).or(notify),
+            ending: announced_action.map(|announced_action| announced_action.ending),
             deadline: announced_action.map(|announced_action| announced_action.deadline),
             announced,
             notify_only,
@@ -266,6 +269,7 @@ impl RuleExplanation {
             evidence,
             mode,
             action: None,
+            ending: None,
             deadline: None,
             announced: false,
             notify_only: None,

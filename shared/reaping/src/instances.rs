@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 pub use explain::{explain, full_usage_query};
-pub(crate) use feasible::feasible;
+pub use feasible::is_withheld_by_local_disk;
+pub(crate) use feasible::{feasible, scratch_grace};
 pub use scan::{scan, unjudged};
 pub use unknown_usage::describe_report;
 pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};

@@ -14,7 +14,7 @@ use model::curfew_tags::{CurfewTags, UnreadableTag, explain_unreadable, name_unr
 use model::id::{Region, ResourceId, TeamName};
 use model::money::{Rate, USD_MICROS_PER_CENT};
 use model::observation::{Gap, Observation};
-use plan::Target;
+use plan::{NotifyOnlyReason, Target};
 use serde::Serialize;
 
 use crate::engine::{ResourceCase, ResourceFacts, catch_bug};
@@ -66,6 +66,8 @@ pub struct ScanFinding {
     pub evidence: String,
     /// The evidence in a few words, for a column of a table.
     pub in_short: String,
+    /// The reason why Curfew would only notify about its idleness.
+    pub notify_only: Option<NotifyOnlyReason>,
     /// Creation of a volume. EC2 does not report when it was detached.
     pub created_at: Option<Timestamp>,
     /// The controller that manages it, if there is one.
@@ -111,6 +113,7 @@ impl ScanFinding {
             size_gib: 0,
             evidence: evidence.join("; "),
             in_short: in_short.join("; "),
+            notify_only: None,
             created_at: None,
             controller: None,
         })
@@ -194,6 +197,12 @@ pub fn sort(findings: &mut [ScanFinding]) {
         let by_price = place(one).cmp(&place(other));
         by_price.then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))
     });
+}
+
+/// The total of the idle ones that `local_disk` keeps from a stop.
+#[must_use]
+pub fn withheld_by_local_disk(findings: &[ScanFinding]) -> FindingTotal {
+    FindingTotal::from_findings(findings.iter().filter(|one| one.notify_only == Some(NotifyOnlyReason::LocalDisk)))
 }
 
 /// The total of each team, the most expensive first; `None` for findings without a team.

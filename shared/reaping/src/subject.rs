@@ -123,8 +123,22 @@ impl Subject<'_> {
 
     /// The feasible action, announced now with its grace.
     pub(crate) fn due_after(self, rule: Rule, action: RuleAction, grace: SignedDuration) -> DueAction {
-        let announced = |ending| DueAction::After(ending, after(self.now, grace));
-        self.feasible(rule, action).map_or_else(DueAction::NotifyOnly, announced)
+        self.announced_now(rule, self.feasible(rule, action), grace)
+    }
+
+    /// The action, announced now with this grace, or with the longer one of the NVMe storage that it loses.
+    pub(crate) fn announced_now(
+        self,
+        rule: Rule,
+        feasible: Result<ResourceAction, NotifyOnlyReason>,
+        grace: SignedDuration,
+    ) -> DueAction {
+        let scratch_grace = match self.kind {
+            SubjectKind::Instance { instance, .. } => instances::scratch_grace(self, instance, rule),
+            SubjectKind::SageMaker { .. } => None,
+        };
+        let grace = grace.max(scratch_grace.unwrap_or_default());
+        feasible.map_or_else(DueAction::NotifyOnly, |ending| DueAction::After(ending, after(self.now, grace)))
     }
 
     /// Time between the announcement of an end of hours and that end.

@@ -54,7 +54,7 @@ pub fn read_params(text: &str) -> Result<ModelArchitecture, InvalidValue> {
         .filter(|parameters| (PARAMETERS_MIN..=PARAMETERS_MAX).contains(parameters))
         .ok_or_else(|| {
             InvalidValue::new(format!(
-                "{:?} is no number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t, with at most three digits after the point",
+                "{:?} is not a number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t, with at most three digits after the point",
                 shortened(text, 40)
             ))
         })?;
@@ -71,7 +71,7 @@ pub fn read_tokens(text: &str) -> Result<u32, InvalidValue> {
         .filter(|tokens| (1..=TOKENS_MAX).contains(tokens))
         .ok_or_else(|| {
             InvalidValue::new(format!(
-                "{:?} is no number of tokens; write one such as `4096` or `8k`, from 1 to 16m",
+                "{:?} is not a number of tokens; write one such as `4096` or `8k`, from 1 to 16m",
                 shortened(text, 40)
             ))
         })

@@ -70,7 +70,7 @@ fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     assert_eq!(broken("{\"a\": "), "it ends at line 1, column 6, before it is complete");
     assert_eq!(broken("{\n  \"a\": x}"), "line 2, column 8 is no JSON");
     assert!(refusal(&"[".repeat(100_000)).starts_with("it is no JSON object"));
-    assert!(refusal(&config(r#", "head_dim": -1"#)).starts_with("head_dim: -1 is no number"));
+    assert!(refusal(&config(r#", "head_dim": -1"#)).starts_with("head_dim: -1 is not a number"));
     assert!(refusal(&config(r#", "head_dim": 0"#)).contains("head size: 0 is out of range"));
     assert!(refusal(&config(r#", "num_key_value_heads": 64"#)).contains("1 to 32 are possible"));
     assert!(refusal(&config(r#", "num_local_experts": 16"#)).contains("how experts are laid out"));

@@ -61,7 +61,7 @@ pub struct StrayLink {
 /// Reason for not packing a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    #[error("{} is no directory; name one that exists", .0.display())]
+    #[error("{} is not a directory; name one that exists", .0.display())]
     NoDirectory(PathBuf),
     #[error("{} cannot be read: {}", path.display(), error_sentence(error))]
     Unreadable { path: PathBuf, error: io::Error },

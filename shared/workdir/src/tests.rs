@@ -192,7 +192,7 @@ fn an_error_names_what_is_too_large() {
         pack(&from.path().join("train.py"))
             .unwrap_err()
             .to_string()
-            .ends_with("train.py is no directory; name one that exists")
+            .ends_with("train.py is not a directory; name one that exists")
     );
     assert!(pack(&from.path().join("gone")).is_err());
 }
@@ -241,7 +241,7 @@ fn a_forged_archive_writes_nothing_outside() {
     );
     check_forged(
         |builder| builder.append_link(&mut header(EntryType::Link, 0), "hard", "/etc/passwd").unwrap(),
-        "hard (Link), which is no file, directory or link",
+        "hard (Link), which is not a file, directory or link",
     );
     for kind in [EntryType::Fifo, EntryType::Block, EntryType::GNUSparse] {
         check_forged(

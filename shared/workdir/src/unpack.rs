@@ -46,7 +46,7 @@ pub enum UnpackError {
     OtherContent(WorkdirDigest),
     #[error("it is not an archive of a directory: {}", error_sentence(.0))]
     NotAnArchive(io::Error),
-    #[error("it has {} ({kind:?}), which is no file, directory or link", path.display())]
+    #[error("it has {} ({kind:?}), which is not a file, directory or link", path.display())]
     IllegalEntry { path: PathBuf, kind: EntryType },
     #[error("{} leads out of the directory", .0.display())]
     LeadsOut(PathBuf),

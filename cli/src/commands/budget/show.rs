@@ -98,7 +98,7 @@ fn spenders(budget: &Budget) {
     }
     let mut table = Table::new([
         ("spent", ColumnAlignment::Right),
-        ("burns now", ColumnAlignment::Right),
+        ("burn rate", ColumnAlignment::Right),
         ("resource", ColumnAlignment::Whole),
         ("what", ColumnAlignment::Left),
         ("name", ColumnAlignment::Left),
@@ -110,7 +110,7 @@ fn spenders(budget: &Budget) {
         let text = |of: &Option<String>| of.clone().unwrap_or_else(|| "-".to_owned());
         table.row([
             usd.to_string(),
-            burns(spender),
+            burn_rate(spender),
             resource.to_string(),
             what.clone(),
             text(name),
@@ -125,7 +125,7 @@ fn spenders(budget: &Budget) {
     }
 }
 
-fn burns(spender: &Spender) -> String {
+fn burn_rate(spender: &Spender) -> String {
     match spender.usd_per_hour {
         _ if !spender.running => "ended".to_owned(),
         None => "?".to_owned(),

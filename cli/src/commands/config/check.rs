@@ -100,6 +100,10 @@ impl Check {
             let context = CommandContext::connect(global).await;
             let context = context.as_ref();
             found.look_at_regions(context.ok(), &config, &text).await;
+            if let Ok(context) = context {
+                // Without an answer, nothing is known of tags.
+                let _ = tokio::time::timeout(TIMEOUT, Box::pin(context.warn_of_tag_keys(&config, TIMEOUT))).await;
+            }
             let compared = match context {
                 Ok(context) => found.compare(context, &config).await.map_err(|failure| failure.problem),
                 Err(failure) => Err(failure.problem.clone()),
@@ -151,6 +155,9 @@ impl CheckOutput {
         if let Some(enabled) = enabled {
             self.mistakes
                 .extend(unknown_regions(config, document, &enabled.items).into_iter().map(ConfigMistake::from));
+            if let Some(context) = context {
+                Box::pin(context.warn_of_left_out_regions(config, TIMEOUT)).await;
+            }
             return;
         }
         for ConfigError { line, column, problem, .. } in misshapen_regions(config, document) {

@@ -12,7 +12,7 @@ use model::id::Region;
 use model::instance::Instance;
 use model::observation::Observation;
 use operator::doctor::telemetry::{InstanceTelemetry, should_report};
-use operator::doctor::{DoctorFinding, quotas, telemetry};
+use operator::doctor::{DoctorFinding, configuration, quotas, telemetry};
 
 use super::section::{DoctorSection, unanswered, unseen};
 use super::tags;
@@ -29,6 +29,8 @@ type QuotaAnswer<'a> = (&'a Region, Result<BTreeMap<String, f64>, CallError>);
 pub(super) struct AccountChecks {
     /// GPU instances in regions that the configuration leaves out.
     pub(super) left_out: Vec<Instance>,
+    /// The machines that `local_disk` withholds.
+    pub(super) withheld: Option<DoctorFinding>,
     pub(super) sections: Vec<DoctorSection>,
 }
 
@@ -43,7 +45,7 @@ pub(super) async fn check_regions(
     let quotas =
         regions.iter().map(|region| async move { (region, cloud::operator::quotas(&context.aws, region).await) });
     let (left_out, instances, tagged, quotas) = join!(
-        instances_left_out(context, config, &regions),
+        context.instances_left_out(config, TIMEOUT),
         cloud::instances(&context.aws, &regions, TIMEOUT),
         join_all(regions.iter().map(|region| cloud::operator::tagged(&context.aws, region))),
         stream::iter(quotas).buffered(QUOTAS_AT_ONCE).collect::<Vec<_>>(),
@@ -54,18 +56,8 @@ pub(super) async fn check_regions(
         telemetry_of(context, config, &prices, &instances, unlisted.clone()),
         tags::check(context, deployed, config, &instances, tagged, unlisted.clone()),
     );
-    AccountChecks { left_out, sections: vec![telemetry, quotas_of(quotas, &instances, unlisted), tags] }
-}
-
-/// The GPU instances in the regions that the configuration leaves out. Regions that do not answer are left out here as well.
-async fn instances_left_out(context: &CommandContext, config: &Config, regions: &[Region]) -> Vec<Instance> {
-    if config.regions.is_empty() {
-        return Vec::new();
-    }
-    let everywhere = Config { regions: Vec::new(), ..config.clone() };
-    let mut others = cloud::regions(&context.aws, &everywhere).await.items;
-    others.retain(|region| !regions.contains(region));
-    cloud::instances(&context.aws, &others, TIMEOUT).await.items
+    let withheld = configuration::check_local_disk(&instances.items, config, &prices);
+    AccountChecks { left_out, withheld, sections: vec![telemetry, quotas_of(quotas, &instances, unlisted), tags] }
 }
 
 /// A region that could not be observed in full, or whose metrics could not be listed, is not judged.

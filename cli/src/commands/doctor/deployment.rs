@@ -108,6 +108,7 @@ pub(super) fn configuration(
     config: &Result<Config, ConfigLoadError>,
     ceiling: Option<Mode>,
     left_out: &[Instance],
+    withheld: Option<DoctorFinding>,
 ) -> DoctorSection {
     let mut findings = match config {
         Ok(config) => configuration::check(config, ceiling),
@@ -115,6 +116,7 @@ pub(super) fn configuration(
         Err(ConfigLoadError::Unreachable(error)) => vec![unread(error)],
     };
     findings.extend(configuration::check_regions(left_out));
+    findings.extend(withheld.filter(|_| config.is_ok()));
     findings.extend(partition::check(context.aws.home()));
     DoctorSection::new(configuration::CHECK, findings, "it is legal")
 }

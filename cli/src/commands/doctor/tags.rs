@@ -10,7 +10,7 @@ use model::id::Region;
 use model::instance::Instance;
 use model::observation::Observation;
 use operator::doctor::tags::{KnownResources, TaggedResource};
-use operator::doctor::{DoctorFinding, required_tags, tags};
+use operator::doctor::{DoctorFinding, configuration, tags};
 use store::JobDocuments as _;
 
 use super::section::{DoctorSection, unanswered, unread, unseen};
@@ -46,7 +46,7 @@ pub(super) async fn check(
     let (inactive, unknown) = inactive_jobs(deployed, &tags::jobs_named(&all)).await;
     known.inactive_jobs = inactive;
     findings.extend(unknown);
-    findings.extend(required_tags::check(&instances.items, config));
+    findings.extend(configuration::check_tag_keys(&instances.items, config));
     findings.extend(tags::check(&all, &known, context.now));
     DoctorSection::new(tags::CHECK, findings, format!("resources with tags of Curfew: {}", all.len()))
 }

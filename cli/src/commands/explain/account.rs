@@ -265,7 +265,7 @@ impl<'a> ExplainAccount<'a> {
         let usage = self.usage(instance, policy, &mut besides).await;
         let explained = instances::explain(instance, usage.as_ref(), notices, policy, self.context.now);
         explained
-            .map(|explained| ExplainedResource::from_explanation(explained, besides))
+            .map(|explained| ExplainedResource::from_explanation(explained, besides, self.context.now))
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 
@@ -334,7 +334,7 @@ impl<'a> ExplainAccount<'a> {
         };
         let explained = volumes::explain(&storage, &uses, &live_jobs, memory, policy, now, id);
         explained
-            .map(|explained| ExplainedResource::from_explanation(explained, besides))
+            .map(|explained| ExplainedResource::from_explanation(explained, besides, self.context.now))
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 
@@ -364,7 +364,7 @@ impl<'a> ExplainAccount<'a> {
         let seen = Observation { items: all.to_vec(), gaps: Vec::new() };
         let explained = sagemaker::explain(&seen, &activities, memory, policy, *now, (region, id));
         explained
-            .map(|explained| ExplainedResource::from_explanation(explained, besides))
+            .map(|explained| ExplainedResource::from_explanation(explained, besides, self.context.now))
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 

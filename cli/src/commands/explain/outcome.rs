@@ -109,13 +109,14 @@ pub(super) enum OutOfScope {
 }
 
 impl ExplainedResource {
-    pub(super) fn from_explanation(explanation: Explanation, besides: ExplanationContext) -> Self {
+    pub(super) fn from_explanation(explanation: Explanation, besides: ExplanationContext, now: Timestamp) -> Self {
         let ExplanationContext { ceiling, newest, stopped, notes, gaps, .. } = besides;
         let held = newest.and_then(|newest| explanation.held_by(&newest));
+        let words = explanation.describe_decision(now);
         let Explanation { target, state, since, price: quote, mode, skipped, rules, decision } = explanation;
         let (mut rules, mut decided) = (
             rules.into_iter().map(ExplainedRule::from_explanation).collect::<Vec<ExplainedRule>>(),
-            ExplainedDecision::from_decision(&decision),
+            ExplainedDecision::from_decision(&decision, words),
         );
         if let Some(held) = &held {
             decided.words = held.describe();
@@ -247,6 +248,7 @@ impl ExplainedRule {
             when,
             coming: _,
             starts_at: _,
+            ending: _,
         } = explained;
         let EffectiveMode { source: from, .. } = &mode;
         Self {
@@ -267,12 +269,12 @@ impl ExplainedRule {
 }
 
 impl ExplainedDecision {
-    fn from_decision(decision: &PlanDecision) -> Self {
+    fn from_decision(decision: &PlanDecision, words: String) -> Self {
         let (kind, action, evidence) = match decision {
             PlanDecision::Step(step) => ("step", Some(step.action.as_str()), word(&step.evidence.rule())),
             PlanDecision::Skipped(skipped) => ("skipped", None, word(&skipped.reason)),
         };
-        Self { kind, action, reason: evidence, words: decision.describe() }
+        Self { kind, action, reason: evidence, words }
     }
 }
 

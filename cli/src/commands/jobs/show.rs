@@ -153,7 +153,10 @@ pub(super) fn print_job(
     if let Some(exit) = &details.exit {
         let code = exit.code.map(|code| format!(", exit code {code}")).unwrap_or_default();
         facts.push(("last exit", format!("attempt {} at {} UTC{code}", exit.attempt, minute(exit.at))));
-        facts.push(("reason", exit.why.clone()));
+        // Often the reason of the state, too.
+        if exit.why != overview.why {
+            facts.push(("reason", exit.why.clone()));
+        }
     }
     facts.extend(details.outputs.clone().map(|folder| ("outputs", folder)));
     if let Some(cancel) = details.cancel.as_ref().filter(|_| !overview.over) {

@@ -80,6 +80,7 @@ fn print_record(record: &RunRecord, approval: &ApprovalStatus, tally: RunTally) 
         screen::print_line(format!("skipped: {}", skipped.collect::<Vec<_>>().join(", ")));
     }
     screen::print_line(totals(record, tally));
+    withheld(record).into_iter().for_each(screen::print_line);
     if !approval.applied_by.is_empty() {
         let by: Vec<&str> = approval.applied_by.iter().map(RunId::as_str).collect();
         screen::print_line(format!("applied by {}: {} done", by.join(", "), approval.done()));
@@ -206,6 +207,19 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
         }
     }
     totals
+}
+
+/// The idle machines of which the run only notifies, because `local_disk` keeps their NVMe storage.
+fn withheld(record: &RunRecord) -> Option<String> {
+    let count = record.withheld_by_local_disk().count();
+    let rate: Rate = record.withheld_by_local_disk().filter_map(|step| step.saves_usd_per_hour).sum();
+    let machines = screen::counted(count, "idle instance");
+    (count > 0).then(|| {
+        format!(
+            "notify only, because local_disk keeps their NVMe storage: {machines}, {}",
+            worth(&record.function, rate)
+        )
+    })
 }
 
 /// `2026-09-01 12:00`, in UTC.

@@ -10,7 +10,7 @@
 //!     "region": "us-east-1", "resource": "i-0abc", "kinds": ["idle", "untagged"],
 //!     "team": "vision", "owner": null, "name": null, "what": "g5.xlarge",
 //!     "usd_per_hour": 1.006, "usd_per_month": 734.38, "price_source": "Price List of 2026-09-01",
-//!     "evidence": "idle from …", "created_at": null, "controller": null
+//!     "evidence": "idle from …", "notify_only": "local-disk", "created_at": null, "controller": null
 //!   }],
 //!   "kinds": [{"kind": "idle", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
 //!   "teams": [{"team": "vision", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
@@ -24,7 +24,8 @@
 //! answer, and volumes that are attached to nothing. `unanswered` are the regions that had not answered when the look was
 //! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours. A
 //! price that is not known is null, and is in no sum; `price_source` says whose it is: the Price List, a Spot price, or a table that comes
-//! with Curfew; `created_at` is of volumes. What has no team is in the entry of
+//! with Curfew; `notify_only` is why Curfew would only notify about an idle instance;
+//! `created_at` is of volumes. What has no team is in the entry of
 //! `teams` whose team is null. These lists begin with the dearest; what has no known price comes last, the largest first.
 
 use std::collections::BTreeSet;
@@ -35,6 +36,7 @@ use model::id::{Region, ResourceId, TeamName};
 use model::money;
 use model::money::Rate;
 use model::observation::Gap;
+use plan::NotifyOnlyReason;
 use reaping::scan;
 use reaping::scan::{FindingKind, FindingTotal, ScanFinding};
 use serde::Serialize;
@@ -77,6 +79,7 @@ struct ScanRow<'a> {
     usd_per_month: Option<Rate>,
     price_source: Option<String>,
     evidence: &'a str,
+    notify_only: Option<NotifyOnlyReason>,
     created_at: Option<Timestamp>,
     controller: Option<&'a str>,
 }
@@ -132,6 +135,7 @@ fn row(finding: &ScanFinding) -> ScanRow<'_> {
         usd_per_month: price::rate(finding.price),
         price_source: finding.price.map(|quote| quote.source.describe()),
         evidence: &finding.evidence,
+        notify_only: finding.notify_only,
         created_at: finding.created_at,
         controller: finding.controller.as_deref(),
     }

@@ -9,6 +9,7 @@ use futures::future::join3;
 use jiff::Timestamp;
 use model::id::Region;
 use model::instance::Instance;
+use model::near_keys::NearKeys;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
 use model::sagemaker::SageMakerResource;
@@ -40,6 +41,8 @@ pub(super) struct RegionFindings {
     /// Attached to nothing.
     pub(super) volumes: usize,
     pub(super) findings: Vec<ScanFinding>,
+    /// The tag keys of its instances that look like those of the configuration.
+    pub(super) near_keys: NearKeys,
     pub(super) gaps: Vec<Gap>,
 }
 
@@ -73,7 +76,8 @@ impl RegionScan<'_> {
         gaps.extend(unseen);
         let findings = [of_instances.findings, of_volumes.findings, more].concat();
         let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
-        RegionFindings { region, instances, unjudged, volumes, findings, gaps }
+        let near_keys = of_instances.near_keys;
+        RegionFindings { region, instances, unjudged, volumes, findings, near_keys, gaps }
     }
 }
 
@@ -94,6 +98,7 @@ struct PartialFindings {
     seen: usize,
     unjudged: usize,
     findings: Vec<ScanFinding>,
+    near_keys: NearKeys,
     gaps: Vec<Gap>,
 }
 
@@ -127,7 +132,8 @@ async fn instances(
     gaps.extend([bugs, more_bugs, unscanned].concat());
     // Without a refusal, an instance without a query is too young to have been idle.
     let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
-    PartialFindings { seen: items.len(), unjudged, findings, gaps }
+    let near_keys = NearKeys::from_instances(&items, &policy.config);
+    PartialFindings { seen: items.len(), unjudged, findings, near_keys, gaps }
 }
 
 async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> PartialFindings {
@@ -136,7 +142,8 @@ async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) ->
     let Observation { items: findings, gaps: bugs } = scan::volumes(&storage, policy, now);
     let mut gaps = std::mem::take(&mut storage.volumes.gaps);
     gaps.extend(bugs);
-    PartialFindings { seen: storage.volumes.items.len(), unjudged: 0, findings, gaps }
+    let seen = storage.volumes.items.len();
+    PartialFindings { seen, unjudged: 0, findings, near_keys: NearKeys::default(), gaps }
 }
 
 /// Its lists are beside the two: a region without them is seen all the same.

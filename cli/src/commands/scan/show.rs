@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use billing::price;
+use model::config::Config;
 use model::fault::shortened;
 use model::id::{Region, TeamName};
 use model::money;
 use model::money::Rate;
+use model::near_keys::NearKeyFinding;
 use model::notification_log::NO_TEAM_LABEL;
 use model::observation::GapKind;
 use reaping::scan;
@@ -128,6 +130,13 @@ pub(super) fn gaps(found: &ScanResult, context: &CommandContext) {
     }
 }
 
+/// Warns of tag keys that look like those of the configuration.
+pub(super) fn near_keys(found: &ScanResult, config: &Config) {
+    for NearKeyFinding { found, remedy } in found.near_keys.findings(config) {
+        screen::warn(format!("{found}; {remedy}"));
+    }
+}
+
 /// The table of everything, the teams, and the sum.
 pub(super) fn result(found: &ScanResult) {
     let seen = format!(
@@ -154,6 +163,7 @@ pub(super) fn result(found: &ScanResult) {
     screen::print_line("");
     screen::print_line(format_args!("{}, among {seen}.", summary(FindingTotal::from_findings(&found.findings))));
     screen::print_line(by_kind(&found.findings));
+    withheld(&found.findings).into_iter().for_each(screen::print_line);
     caveats(&found.findings).into_iter().for_each(screen::print_line);
     unseen.into_iter().for_each(screen::print_line);
 }
@@ -175,6 +185,18 @@ fn by_kind(findings: &[ScanFinding]) -> String {
         "By finding, a month: {kinds}.{}",
         if twice { " Resources with two findings are counted twice." } else { "" }
     )
+}
+
+/// `Only notified about, as a stop would lose NVMe storage: $734.38 a month (1). …`
+fn withheld(findings: &[ScanFinding]) -> Option<String> {
+    let total = scan::withheld_by_local_disk(findings);
+    let usd = total.rate().map_or_else(|| "unknown".to_owned(), |rate| format!("${} a month", money(Some(rate))));
+    (total.findings > 0).then(|| {
+        format!(
+            "Of the idle ones, Curfew would only notify about {usd} ({}): `local_disk` keeps their NVMe storage (docs/deploy.md).",
+            total.findings
+        )
+    })
 }
 
 /// Describes what is in no total, because it was not observed.

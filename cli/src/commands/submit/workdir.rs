@@ -44,7 +44,7 @@ impl From<&PackedWorkdir> for SubmittedWorkdir {
 pub(super) fn pack_directory(directory: &Path) -> Result<PackedWorkdir, CommandError> {
     let packed = pack(directory).map_err(CommandError::new)?;
     warn_of_each(&packed.left_out, |LeftOut { path, reason }| match reason {
-        LeftOutReason::NoFile => format!("{} is no file, directory or link, and is left out", path.display()),
+        LeftOutReason::NoFile => format!("{} is not a file, directory or link, and is left out", path.display()),
         LeftOutReason::Vanished => format!("{} vanished while it was packed, and is left out", path.display()),
     });
     warn_of_each(&packed.stray_links, |StrayLink { path, target }| {

@@ -235,7 +235,7 @@ impl UndoSearch<'_> {
         };
         match undo::restored_already(&restoration, &made) {
             Some(there) if !self.again => {
-                none(format!("it was made again already, as {}; --again makes another of {snapshot}", there.id))
+                none(format!("it was already restored as {}; --again restores another from {snapshot}", there.id))
             }
             _ => UndoMethod::Restore { restoration: Box::new(restoration) },
         }

@@ -118,8 +118,9 @@ fn unknown(budget: &Budget) -> Vec<String> {
     if let Some(blind) = budget.blind_since {
         found.push(format!("Something that runs was last seen at {blind}: what it cost since is not counted."));
     }
-    found
-        .extend(observation_gap::describe_gaps(&budget.observation_gaps).map(|gap| format!("Nobody looked at {gap}.")));
+    found.extend(
+        observation_gap::describe_gaps(&budget.observation_gaps).map(|gap| format!("Curfew did not observe {gap}.")),
+    );
     found
 }
 
@@ -146,7 +147,7 @@ pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, n
     let lasts = i64::try_from(left.lasts_at(burn).unwrap_or_default()).unwrap_or(i64::MAX);
     let spent_at = after(now, SignedDuration::from_secs(lasts));
     let pace = format!(
-        "What runs now costs {burn}, which spends the remainder by {spent_at}; {affordable} would last until the month ends at {}.",
+        "What runs now costs {burn}, which uses up the rest by {spent_at}; {affordable} would last until the month ends at {}.",
         period.to
     );
     let mut rest = burn;

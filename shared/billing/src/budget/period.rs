@@ -18,7 +18,7 @@ pub struct BudgetMonth {
 
 /// A text that names no month.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no month; write it as 2026-10")]
+#[error("`{0}` is not a month; write it as 2026-10")]
 pub struct UnreadableMonth(String);
 
 impl BudgetMonth {
@@ -79,7 +79,7 @@ mod tests {
             assert_eq!(found, BudgetMonth::containing("2026-10-15T12:00:00Z".parse().unwrap(), &config));
             for text in ["", "2026", "2026-13", "2026-1", "11-2026", "2026-11-01", "-2026-11", "next"] {
                 let error = BudgetMonth::named(text, &config).unwrap_err();
-                assert_eq!(error.to_string(), format!("`{text}` is no month; write it as 2026-10"));
+                assert_eq!(error.to_string(), format!("`{text}` is not a month; write it as 2026-10"));
             }
         }
     }

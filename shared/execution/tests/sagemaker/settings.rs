@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::config::{DiskPolicy, OverBudget, RuleAction};
+use model::config::{OverBudget, RuleAction};
 use model::mode::Mode;
 
 use crate::budgets::{HOLDERS, OF_ACCOUNT};
@@ -186,12 +186,5 @@ pub(crate) const fn action(action: RuleAction) -> &'static str {
         RuleAction::Stop => "stop",
         RuleAction::Terminate => "terminate",
         RuleAction::Notify => "notify",
-    }
-}
-
-pub(crate) const fn disk(disk: DiskPolicy) -> &'static str {
-    match disk {
-        DiskPolicy::Keep => "keep",
-        DiskPolicy::Expendable => "expendable",
     }
 }

@@ -7,6 +7,7 @@ use model::mode::Mode;
 
 use crate::chance::{DAY, HOUR, MINUTE, RandomStream, TICK};
 use crate::named::named;
+use crate::settings::DISKS;
 use crate::tags::{OwnerHours, OwnerIdleAfter, OwnerTags, TYPOS};
 use crate::world::{MachineWork, SimulatedMachine, StoppedBy};
 
@@ -242,7 +243,7 @@ impl OwnerTags {
                 Behaviour::IdleAfter
             }
             _ => {
-                self.local_disk = chance.pick(&[None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]);
+                self.local_disk = if chance.one_in(3) { None } else { Some(chance.pick(&DISKS)) };
                 Behaviour::LocalDisk
             }
         }

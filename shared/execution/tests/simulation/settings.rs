@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use jiff::SignedDuration;
 use model::config::{DiskPolicy, OverBudget, RuleAction};
 use model::mode::Mode;
+use model::rule::Rule;
 
 use crate::chance::{DAY, HOUR, MINUTE, RandomStream};
 use crate::tags::PROJECTS;
@@ -82,7 +84,9 @@ const OVER_BUDGET: [Option<OverBudget>; 6] =
 const ENFORCE_MOSTLY: [Mode; 4] = [Mode::Enforce, Mode::Enforce, Mode::Enforce, Mode::Observe];
 const STOP_MOSTLY: [RuleAction; 6] =
     [RuleAction::Stop, RuleAction::Stop, RuleAction::Stop, RuleAction::Stop, RuleAction::Terminate, RuleAction::Notify];
-const DISKS: [DiskPolicy; 2] = [DiskPolicy::Keep, DiskPolicy::Expendable];
+/// The policies of accounts, teams and owners for NVMe storage.
+pub(crate) const DISKS: [DiskPolicy; 3] =
+    [DiskPolicy::Keep, DiskPolicy::Expendable, DiskPolicy::ExpendableAfter(SignedDuration::from_hours(3))];
 
 impl SimulatedConfig {
     pub(crate) fn draw(chance: &mut RandomStream) -> Self {
@@ -125,9 +129,22 @@ impl SimulatedConfig {
             fleet_share_max_percent: chance.pick(&[10, 20, 50, 100]),
             teams: std::array::from_fn(|_| SimulatedTeam {
                 mode: chance.pick(&[None, Some(Mode::Enforce), Some(Mode::Enforce), Some(Mode::Observe)]),
-                local_disk: chance.pick(&[None, None, Some(DiskPolicy::Keep), Some(DiskPolicy::Expendable)]),
+                local_disk: if chance.one_in(2) { Some(chance.pick(&DISKS)) } else { None },
                 over_budget: chance.pick(&OVER_BUDGET),
             }),
+        }
+    }
+
+    /// The time from mark to action of a rule, unless the machine has NVMe storage.
+    pub(crate) const fn grace(&self, rule: Rule) -> i64 {
+        match rule {
+            Rule::Idle => self.idle.grace,
+            Rule::Untagged => self.untagged.grace,
+            Rule::UnlistedProject => self.projects.grace,
+            Rule::Lifetime => self.lifetime.grace,
+            Rule::OverBudget => self.over_budget_grace,
+            Rule::Expired => 15 * MINUTE,
+            Rule::Hours | Rule::Orphaned => 0,
         }
     }
 
@@ -200,7 +217,7 @@ impl SimulatedConfig {
             "grace = \"{}s\"\naction = \"{}\"\nlocal_disk = \"{}\"",
             idle.grace,
             action(idle.action),
-            disk(idle.local_disk)
+            idle.local_disk
         );
         let _ = writeln!(
             text,
@@ -224,7 +241,7 @@ impl SimulatedConfig {
                 let _ = writeln!(text, "mode = \"{}\"", mode(own));
             }
             if let Some(own) = team.local_disk {
-                let _ = writeln!(text, "local_disk = \"{}\"", disk(own));
+                let _ = writeln!(text, "local_disk = \"{own}\"");
             }
             if let Some(own) = team.over_budget {
                 let _ = writeln!(text, "monthly_budget_usd = 100\nover_budget = \"{}\"", over_budget(own));
@@ -256,12 +273,5 @@ pub(crate) const fn over_budget(action: OverBudget) -> &'static str {
         OverBudget::Notify => "notify",
         OverBudget::Hold => "hold",
         OverBudget::Stop => "stop",
-    }
-}
-
-pub(crate) const fn disk(disk: DiskPolicy) -> &'static str {
-    match disk {
-        DiskPolicy::Keep => "keep",
-        DiskPolicy::Expendable => "expendable",
     }
 }

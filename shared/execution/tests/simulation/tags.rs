@@ -96,7 +96,7 @@ impl OwnerTags {
             tag("curfew:on-idle", settings::action(action).to_owned());
         }
         if let Some(disk) = self.local_disk {
-            tag("curfew:local-disk", settings::disk(disk).to_owned());
+            tag("curfew:local-disk", disk.to_string());
         }
         if let Some(job) = self.job {
             tag("curfew:job", settings::job_name(job));

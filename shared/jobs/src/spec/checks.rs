@@ -283,7 +283,7 @@ pub(super) fn parameter(name: &str) -> Result<(), InvalidValue> {
         return Ok(());
     }
     Err(InvalidValue::new(format!(
-        "the name of a parameter is 1 to {PARAMETER_CHARACTERS_MAX} small letters, digits and `_`, and begins with a letter"
+        "the name of a parameter is 1 to {PARAMETER_CHARACTERS_MAX} lower-case letters, digits and `_`, and begins with a letter"
     )))
 }
 
@@ -314,7 +314,7 @@ pub(super) fn user(name: &str) -> Result<(), InvalidValue> {
         return Ok(());
     }
     Err(InvalidValue::new(format!(
-        "{name:?} is no user name; one is 1 to 32 small letters, digits, `_` and `-`, and begins with a letter or `_`"
+        "{name:?} is not a user name; one is 1 to 32 lower-case letters, digits, `_` and `-`, and begins with a letter or `_`"
     )))
 }
 
@@ -325,7 +325,7 @@ pub(super) fn usd(usd: f64) -> Result<(), InvalidValue> {
     // A millionth of a dollar is the smallest that there is.
     if usd.is_nan() || usd < 1e-6 {
         return Err(InvalidValue::new(format!(
-            "{usd} is no amount that anything could be had for; write USD, a number above 0"
+            "{usd} is not an amount that buys anything; write USD, a number above 0"
         )));
     }
     Ok(())

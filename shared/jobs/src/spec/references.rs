@@ -27,7 +27,8 @@ impl JobSpec {
         let text = String::from_utf8_lossy(document);
         let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
         let name = written.resume_from.unwrap_or_default();
-        let problem = format!("{name:?} is no job of this team with a complete checkpoint; name one, or leave it out");
+        let problem =
+            format!("{name:?} is not a job of this team with a complete checkpoint; name one, or leave it out");
         judge.refuse(&["resume_from"], &problem);
         judge.done((), |()| None::<()>).err().unwrap_or_default()
     }

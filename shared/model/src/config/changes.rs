@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::{Config, Settings};
+use super::{Config, DiskPolicy, Settings};
 use crate::duration;
 use crate::id::TeamName;
 
@@ -105,7 +106,7 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "action" | "app_action" | "endpoint_action" | "component_action" => {
             (harshness(to) > harshness(from), "it stops more, or in a harsher way")
         }
-        "local_disk" => (becomes("expendable".into()), "NVMe storage may be lost"),
+        "local_disk" => (scratch_grace(to) < scratch_grace(from), "NVMe storage may be lost, or sooner"),
         "spare_busy" => (becomes(false.into()), "instances that work may be stopped"),
         "gpu_below_percent" | "cpu_below_vcpus" | "network_below_mbps" | "disk_below_mbps" | "gpu_memory_held_mib" => {
             (rises, "more counts as idle")
@@ -144,6 +145,12 @@ fn strictness(over_budget: &Value) -> u8 {
         Some("stop") => 2,
         _ => 0,
     }
+}
+
+/// The time for which NVMe storage stays for sure.
+fn scratch_grace(policy: &Value) -> SignedDuration {
+    let policy = policy.as_str().and_then(|text| DiskPolicy::read(text).ok());
+    policy.and_then(DiskPolicy::grace_min).unwrap_or(SignedDuration::MAX)
 }
 
 fn items(list: &Value) -> &[Value] {
@@ -305,6 +312,11 @@ mod tests {
             &["teams.a.mode: - -> \"enforce\""],
         );
         check("", "[teams.a]\nlocal_disk = \"expendable\"", &["teams.a.local_disk: - -> \"expendable\" !"]);
+        let day = "[idle]\nlocal_disk = \"24h\"";
+        check("", day, &["idle.local_disk: \"keep\" -> \"1d\" !"]);
+        check(day, "[idle]\nlocal_disk = \"expendable\"", &["idle.local_disk: \"1d\" -> \"expendable\" !"]);
+        check(day, "[idle]\nlocal_disk = \"25h\"", &["idle.local_disk: \"1d\" -> \"1d1h\""]);
+        check(day, "", &["idle.local_disk: \"1d\" -> \"keep\""]);
         let opted_out = "mode = \"enforce\"\n[teams.a]\nmode = \"observe\"";
         check(opted_out, "mode = \"enforce\"", &["teams.a.mode: \"observe\" -> - !"]);
     }

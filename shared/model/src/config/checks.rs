@@ -98,7 +98,7 @@ pub(super) fn usd_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result
         return Ok(Some(number));
     }
     let problem =
-        format!("{number} is no price of a machine; write USD an hour, a number above 0, up to {USD_PER_HOUR_MAX}");
+        format!("{number} is not a price of a machine; write USD an hour, a number above 0, up to {USD_PER_HOUR_MAX}");
     Err(serde::de::Error::custom(problem))
 }
 

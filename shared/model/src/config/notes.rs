@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use toml::de::DeTable;
 
-use super::{Config, OverBudget, SharedRole, TeamConfig};
+use super::{Config, OverBudget, RuleAction, SharedRole, TeamConfig};
 use crate::document::{KEY_CHARACTERS_MAX, PROBLEM_CHARACTERS_MAX, dotted, position, written_at};
 use crate::fault::shortened;
 use crate::id::TeamName;
@@ -45,6 +45,8 @@ const ONE_IMAGE: &str =
     "an image has one region and one architecture, and jobs find none elsewhere; a parameter can have one for each";
 const UNDECLARED_UNIT: &str = "its unit is not declared: an instance is never idle while its samples may be ratios; set `utilization_unit` to \
                                `percent` or `ratio`";
+const SCRATCH_KEPT: &str = "no `local_disk` is set, so by default an idle machine with NVMe storage, which almost every current GPU type has, is \
+                            notify only; write `keep`, `expendable` or a grace such as `24h`";
 /// The stack's name for the role that is common to all teams.
 const SHARED_PROFILE: &str = "curfew-job";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
@@ -65,7 +67,8 @@ pub fn notes(config: &Config, document: &str) -> Vec<ConfigNote> {
         .chain(report_notes(config))
         .chain(teams_notes(config))
         .chain(discount_notes(config))
-        .chain(metrics_notes(config));
+        .chain(metrics_notes(config))
+        .chain(local_disk_notes(config, tree.get_ref()));
     let place = |(path, note): (Vec<&str>, String)| {
         let (line, column) = position(document, written_at(tree.get_ref(), &path)?);
         let key = shortened(&dotted(path.into_iter()), KEY_CHARACTERS_MAX);
@@ -112,6 +115,19 @@ fn metrics_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
 fn report_notes(config: &Config) -> Option<KeyedNote<'_>> {
     let is_vain = config.report.email.is_some() && config.report.sender.is_none();
     is_vain.then(|| (vec!["report", "email"], NO_SENDER.to_owned()))
+}
+
+/// The places that enforce without saying what that means for the NVMe storage of idle machines.
+fn local_disk_notes<'a>(config: &'a Config, document: &DeTable<'_>) -> Vec<KeyedNote<'a>> {
+    if config.idle.action == RuleAction::Notify || written_at(document, &["idle", "local_disk"]).is_some() {
+        return Vec::new();
+    }
+    if config.mode == Mode::Enforce {
+        return vec![(vec!["mode"], SCRATCH_KEPT.to_owned())];
+    }
+    let is_unsaid = |team: &TeamConfig| team.mode == Some(Mode::Enforce) && team.local_disk.is_none();
+    let teams = config.teams.iter().filter(|(_, team)| is_unsaid(team));
+    teams.map(|(name, _)| (vec!["teams", name.as_str(), "mode"], SCRATCH_KEPT.to_owned())).collect()
 }
 
 fn teams_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
@@ -195,8 +211,9 @@ mod tests {
     fn an_effective_key_gets_no_note() {
         check("", &[]);
         check("[teams.a]\nmonthly_budget_usd = 5\nnotify_at_percent = [50]\nover_budget = \"notify\"", &[]);
-        check("[teams.a]\nmode = \"enforce\"\nmonthly_budget_usd = 5\nover_budget = \"stop\"", &[]);
-        check("mode = \"enforce\"\n[account]\nmonthly_budget_usd = 5\nover_budget = \"stop\"", &[]);
+        let kept = "[idle]\nlocal_disk = \"keep\"\n";
+        check(&format!("{kept}[teams.a]\nmode = \"enforce\"\nmonthly_budget_usd = 5\nover_budget = \"stop\""), &[]);
+        check(&format!("mode = \"enforce\"\n{kept}[account]\nmonthly_budget_usd = 5\nover_budget = \"stop\""), &[]);
         check("[prices.discount_percent]\np5 = 10\np6-b200 = 3", &[]);
     }
 
@@ -209,12 +226,12 @@ mod tests {
     #[test]
     fn without_a_budget() {
         check(
-            "mode = \"enforce\"\n[account]\nover_budget = \"hold\"\n[teams.\"a b\"]\nnotify_at_percent = [50]\n\
+            "mode = \"enforce\"\nidle.local_disk = \"24h\"\n[account]\nover_budget = \"hold\"\n[teams.\"a b\"]\nnotify_at_percent = [50]\n\
              over_budget = \"stop\"",
             &[
-                "3:1 account.over_budget: without effect: there is no `monthly_budget_usd` beside it",
-                "5:1 teams.\"a b\".notify_at_percent: without effect: there is no `monthly_budget_usd` beside it",
-                "6:1 teams.\"a b\".over_budget: without effect: there is no `monthly_budget_usd` beside it",
+                "4:1 account.over_budget: without effect: there is no `monthly_budget_usd` beside it",
+                "6:1 teams.\"a b\".notify_at_percent: without effect: there is no `monthly_budget_usd` beside it",
+                "7:1 teams.\"a b\".over_budget: without effect: there is no `monthly_budget_usd` beside it",
             ],
         );
     }
@@ -230,7 +247,7 @@ mod tests {
     fn of_what_belongs_to_no_team() {
         let note = "without effect: what belongs to no team has no budget, and counts for that of [account]";
         check(
-            "[teams.untagged]\nmonthly_budget_usd = 1\nover_budget = \"stop\"\nmode = \"enforce\"",
+            "[teams.untagged]\nmonthly_budget_usd = 1\nover_budget = \"stop\"\nmode = \"enforce\"\nlocal_disk = \"keep\"",
             &[
                 &format!("2:1 teams.untagged.monthly_budget_usd: {note}"),
                 &format!("3:1 teams.untagged.over_budget: {note}"),
@@ -244,11 +261,11 @@ mod tests {
         let stops = "monthly_budget_usd = 5\nover_budget = \"stop\"\n";
         check(&format!("[teams.a]\n{stops}"), &[&format!("3:1 teams.a.over_budget: {team}")]);
         check(
-            &format!("mode = \"enforce\"\n[teams.a]\nmode = \"observe\"\n{stops}"),
-            &[&format!("5:1 teams.a.over_budget: {team}")],
+            &format!("mode = \"enforce\"\nidle.local_disk = \"keep\"\n[teams.a]\nmode = \"observe\"\n{stops}"),
+            &[&format!("6:1 teams.a.over_budget: {team}")],
         );
         check(
-            &format!("[account]\n{stops}[teams.a]\nmode = \"enforce\""),
+            &format!("[account]\n{stops}[teams.a]\nmode = \"enforce\"\nlocal_disk = \"keep\""),
             &[
                 "3:1 account.over_budget: `mode` at the top is `observe`: nothing is stopped but what enforces by its team or \
                by itself",
@@ -259,14 +276,28 @@ mod tests {
     #[test]
     fn hold_in_observe_mode() {
         let budget = "monthly_budget_usd = 5\nover_budget = \"hold\"\n";
-        check(&format!("mode = \"enforce\"\n[account]\n{budget}[teams.a]\n{budget}"), &[]);
+        let kept = "local_disk = \"keep\"\n";
+        check(&format!("mode = \"enforce\"\nidle.{kept}[account]\n{budget}[teams.a]\n{budget}"), &[]);
         check(
-            &format!("[account]\n{budget}[teams.a]\n{budget}[teams.b]\nmode = \"enforce\"\n{budget}"),
+            &format!("[account]\n{budget}[teams.a]\n{budget}[teams.b]\nmode = \"enforce\"\n{kept}{budget}"),
             &[
                 &format!("3:1 account.over_budget: {ACCOUNT_LAUNCHES}"),
                 &format!("6:1 teams.a.over_budget: {TEAM_LAUNCHES}"),
             ],
         );
+    }
+
+    #[test]
+    fn of_enforcing_without_a_word_on_local_disks() {
+        let enforces = "mode = \"enforce\"\n";
+        check(enforces, &[&format!("1:1 mode: {SCRATCH_KEPT}")]);
+        check(&format!("{enforces}[teams.a]\n{enforces}"), &[&format!("1:1 mode: {SCRATCH_KEPT}")]);
+        check(
+            &format!("[teams.a]\n{enforces}[teams.b]\n{enforces}local_disk = \"keep\""),
+            &[&format!("2:1 teams.a.mode: {SCRATCH_KEPT}")],
+        );
+        check(&format!("{enforces}[idle]\nlocal_disk = \"keep\""), &[]);
+        check(&format!("{enforces}[idle]\naction = \"notify\""), &[]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::checks;
+use super::disk_policy::DiskPolicy;
 use super::jobs::IdleAfter;
 use crate::duration;
 use crate::input_source::InputSource;
@@ -97,16 +98,6 @@ impl Default for UntaggedConfig {
             spare_busy: true,
         }
     }
-}
-
-/// Permission for a stop to lose NVMe instance storage, which does not survive a stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiskPolicy {
-    /// Never lose it: notify only.
-    Keep,
-    /// The storage may be lost.
-    Expendable,
 }
 
 /// `[idle]`: what counts as idle, and what happens then.

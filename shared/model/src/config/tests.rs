@@ -87,7 +87,7 @@ fn refusals_of_budgets_and_prices() {
     assert_snapshot!(account("monthly_budget_usd = inf"), @"config/curfew.toml, line 2, column 22, key `account.monthly_budget_usd`: inf is more than a month's spend can be; write 1000000000 at most");
     assert_snapshot!(account("over_budget = \"terminate\""), @"config/curfew.toml, line 2, column 15, key `account.over_budget`: `terminate` is none of `notify`, `hold`, `stop`");
     assert_snapshot!(account("over_budget_grace = 3600"), @"config/curfew.toml, line 2, column 21, key `account.over_budget_grace`: write a duration such as `30m`, not 3600");
-    assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`");
+    assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is not a time zone of the IANA database, such as `Europe/Berlin` or `UTC`");
     assert_snapshot!(account("cost_explorer = \"yes\""), @r#"config/curfew.toml, line 2, column 17, key `account.cost_explorer`: write true or false, not the text "yes""#);
     assert_snapshot!(refusal("[prices]\ndiscount_percent = { p5 = 101 }\n"), @"config/curfew.toml, line 2, column 27, key `prices.discount_percent.p5`: 101 is not a share; write a number from 0 to 100");
     assert_snapshot!(refusal("[teams.vision]\nnotify_at_percent = [-50]\n"), @"config/curfew.toml, line 2, column 22, key `teams.vision.notify_at_percent[0]`: write a whole number from 1 to 1000, not -50");
@@ -144,7 +144,7 @@ fn idleness_of_jobs_is_notified_after_an_hour_or_as_the_account_or_the_team_says
 #[test]
 fn the_machines_of_jobs_have_a_ceiling() {
     assert_snapshot!(refusal("[jobs]\ngpus_max = 17\n"), @"config/curfew.toml, line 2, column 12, key `jobs.gpus_max`: write a whole number from 0 to 16, not 17");
-    assert_snapshot!(refusal("[teams.a]\nusd_per_hour_max = 0\n"), @"config/curfew.toml, line 2, column 20, key `teams.a.usd_per_hour_max`: 0 is no price of a machine; write USD an hour, a number above 0, up to 1000000");
+    assert_snapshot!(refusal("[teams.a]\nusd_per_hour_max = 0\n"), @"config/curfew.toml, line 2, column 20, key `teams.a.usd_per_hour_max`: 0 is not a price of a machine; write USD an hour, a number above 0, up to 1000000");
     assert_snapshot!(refusal("[jobs]\nconfirm_above_usd = -1\n"), @"config/curfew.toml, line 2, column 21, key `jobs.confirm_above_usd`: -1 is not a threshold; write a number from 0 up");
 }
 

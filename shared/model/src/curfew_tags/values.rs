@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{IdleAfter, TagCarrier};
-use crate::config::{DiskPolicy, RuleAction};
+use crate::config::RuleAction;
 use crate::fault::InvalidValue;
 use crate::{duration, moment};
 
@@ -29,14 +29,6 @@ pub(super) fn read_action(value: &str) -> Result<RuleAction, InvalidValue> {
         "terminate" => Ok(RuleAction::Terminate),
         "notify" => Ok(RuleAction::Notify),
         _ => Err(InvalidValue::new("write `stop`, `terminate` or `notify`")),
-    }
-}
-
-pub(super) fn read_disk_policy(value: &str) -> Result<DiskPolicy, InvalidValue> {
-    match value {
-        "keep" => Ok(DiskPolicy::Keep),
-        "expendable" => Ok(DiskPolicy::Expendable),
-        _ => Err(InvalidValue::new("write `keep` or `expendable`")),
     }
 }
 

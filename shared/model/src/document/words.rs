@@ -106,7 +106,11 @@ mod tests {
         check("mode = \"enforced\"", "`enforced` is none of `observe`, `enforce`");
         check("[idle]\naction = \"kill\"", "`kill` is none of `stop`, `terminate`, `notify`");
         check("mode = 1", "write one of `observe`, `enforce`, not 1");
-        check("[teams.a]\nlocal_disk = true", "write one of `keep`, `expendable`, not true");
+        check("[teams.a]\nlocal_disk = true", "write `keep`, `expendable` or a duration such as `24h`, not true");
+        check(
+            "[idle]\nlocal_disk = \"kept\"",
+            "`kept` is not possible; write `keep`, `expendable`, or a duration such as `24h`: the grace before a stop",
+        );
     }
 
     #[test]

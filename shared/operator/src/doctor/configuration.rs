@@ -1,11 +1,15 @@
-//! The configuration: whether it is valid, and whether it fits the mode of the deployment.
+//! The configuration: whether it is valid, and whether it fits the mode of the deployment, the account's tags and its regions.
 
 use std::collections::BTreeMap;
 
+use billing::price;
+use billing::price::{PriceBook, Quote};
 use model::config::{Config, ConfigError, KEY};
 use model::id::Region;
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
+use model::near_keys::{NearKeyFinding, NearKeys};
+use reaping::instances::is_withheld_by_local_disk;
 
 use super::DoctorFinding;
 
@@ -70,6 +74,37 @@ pub fn check_regions(left_out: &[Instance]) -> Vec<DoctorFinding> {
     by_region.into_iter().map(finding).collect()
 }
 
+/// The machines of which idleness only notifies, because `local_disk` keeps their NVMe storage, and what they cost.
+#[must_use]
+pub fn check_local_disk(instances: &[Instance], config: &Config, prices: &PriceBook) -> Option<DoctorFinding> {
+    let withheld: Vec<&Instance> =
+        instances.iter().filter(|instance| is_withheld_by_local_disk(instance, config)).collect();
+    if withheld.is_empty() {
+        return None;
+    }
+    let known: Vec<Quote> = withheld.iter().filter_map(|instance| prices.running_cost(instance)).collect();
+    let unpriced = withheld.len().saturating_sub(known.len());
+    let cost = match unpriced {
+        0 => price::format_quote_sum(known.into_iter()),
+        _ if known.is_empty() => "an unknown amount".to_owned(),
+        _ => format!("{}, and {unpriced} of them an unknown amount", price::format_quote_sum(known.into_iter())),
+    };
+    let found = format!(
+        "once idle, {} of {} GPU instances are notify only, because local_disk keeps their NVMe storage; they cost {cost}",
+        withheld.len(),
+        instances.len(),
+    );
+    let remedy = "choose local_disk in [idle] or for a team: keep, expendable, or a grace such as 24h (docs/deploy.md, What opting in means)";
+    Some(DoctorFinding::note(KEY, found, remedy))
+}
+
+/// One finding for each tag key of these GPU instances that only looks like one of the configuration.
+#[must_use]
+pub fn check_tag_keys(instances: &[Instance], config: &Config) -> Vec<DoctorFinding> {
+    let near = NearKeys::from_instances(instances, config).findings(config);
+    near.into_iter().map(|NearKeyFinding { found, remedy }| DoctorFinding::warning("", found, remedy)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +158,34 @@ mod tests {
                 "regions leaves out sa-east-1, where 2 GPU instances run"
             ]
         );
+    }
+
+    #[test]
+    fn machines_that_local_disk_keeps_are_counted() {
+        let scratch = || reaping::fixture::instance().instance_storage(250);
+        let found = |text: &str| {
+            let instances = [
+                scratch().build(),
+                scratch().of_type("p9.huge").build(),
+                scratch().tag("curfew:local-disk", "keep").build(),
+                scratch().tag("curfew:protected", "").build(),
+                scratch().tag("aws:autoscaling:groupName", "fleet").build(),
+                scratch().tag("curfew:job", "vision/llama").build(),
+                scratch().state(InstanceState::Stopped).build(),
+                reaping::fixture::instance().build(),
+            ];
+            let prices = PriceBook::dated();
+            check_local_disk(&instances, &Config::read(text).unwrap(), &prices).map(|finding| finding.found)
+        };
+        assert_eq!(
+            found("").as_deref(),
+            Some(
+                "once idle, 2 of 8 GPU instances are notify only, because local_disk keeps their NVMe storage; they cost $1.01/h \
+                 ($734 a month; table of 2026-09-24), and 1 of them an unknown amount"
+            )
+        );
+        assert_eq!(found("[idle]\nlocal_disk = \"24h\""), None);
+        assert_eq!(found("[idle]\naction = \"notify\""), None);
+        assert_eq!(found("[teams.vision]\nlocal_disk = \"expendable\""), None);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::config::{DiskPolicy, RuleAction};
+use model::config::RuleAction;
 use model::curfew_tags;
 use model::curfew_tags::{CurfewTags, IdleAfter, KEYS, LABELS};
 use model::foreign_text::quoted_unless_word;
@@ -160,13 +160,13 @@ fn canonical(says: &CurfewTags) -> Tags {
         RuleAction::Terminate => "terminate",
         RuleAction::Notify => "notify",
     });
-    let local_disk = says.local_disk.map(|disk| if disk == DiskPolicy::Keep { "keep" } else { "expendable" });
+    let local_disk = says.local_disk.map(|disk| disk.to_string());
     let mode = says.mode.map(|mode| if mode == Mode::Enforce { "enforce" } else { "observe" });
     let written = [
         (curfew_tags::MODE, mode.map(str::to_owned)),
         (curfew_tags::IDLE_AFTER, idle_after),
         (curfew_tags::ON_IDLE, on_idle.map(str::to_owned)),
-        (curfew_tags::LOCAL_DISK, local_disk.map(str::to_owned)),
+        (curfew_tags::LOCAL_DISK, local_disk),
         (curfew_tags::EXPIRES_AT, says.expires_at.map(|at| at.to_string())),
         (curfew_tags::HOURS, says.hours.as_ref().map(ToString::to_string)),
         (curfew_tags::KEEP_UNTIL, says.keep_until.map(|at| at.to_string())),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{OutcomeKind, RunUsage};
-use crate::{Skipped, Target};
+use crate::{NotifyOnlyReason, Skipped, Target};
 
 /// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
 pub const APPLIED: &str = "apply-";
@@ -191,6 +191,15 @@ impl RunRecord {
                 (step.outcome, step.held, step.error) = (settled, false, None);
             }
         }
+    }
+
+    /// The steps that only notified about idleness, because `local_disk` keeps NVMe storage.
+    pub fn withheld_by_local_disk(&self) -> impl Iterator<Item = &RecordedStep> {
+        let is_withheld = |step: &&RecordedStep| {
+            step.evidence.rule == Rule::Idle.as_str()
+                && step.evidence.notify_only() == Some(NotifyOnlyReason::LocalDisk)
+        };
+        self.steps.iter().filter(is_withheld)
     }
 
     #[must_use]

@@ -1,10 +1,11 @@
 //! The next run's decision about a resource, in words for people.
 
+use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{DELETED_AT, STOPPED, UNATTACHED_SINCE};
 use model::mode::Mode;
 use plan::{Action, Announcement, BudgetAction, NotifyOnlyReason, SkipReason, SnapshotAction, Step, VolumeAction};
 
-use super::PlanDecision;
+use super::{Explanation, PlanDecision, RuleExplanation, RuleVerdict};
 
 impl PlanDecision {
     /// The decision in one sentence, for people.
@@ -14,6 +15,44 @@ impl PlanDecision {
             Self::Step(step) => describe_step(step),
             Self::Skipped(skipped) => describe_skip(skipped.reason).to_owned(),
         }
+    }
+}
+
+impl Explanation {
+    /// The decision in one sentence, for people; of an announced action its moment.
+    #[must_use]
+    pub fn describe_decision(&self, now: Timestamp) -> String {
+        match &self.decision {
+            PlanDecision::Skipped(skipped) if skipped.reason == SkipReason::Marked => {
+                self.describe_announced(now).unwrap_or_else(|| self.decision.describe())
+            }
+            decision => decision.describe(),
+        }
+    }
+
+    /// `will be stopped at 16:26 UTC (in 43 min): idle`.
+    fn describe_announced(&self, now: Timestamp) -> Option<String> {
+        let is_coming =
+            |one: &&RuleExplanation| one.announced && one.verdict == RuleVerdict::Violated && one.notify_only.is_none();
+        let with_deadline = self.rules.iter().filter(is_coming).filter_map(|one| Some((one.deadline?, one)));
+        let (at, next) = with_deadline.min_by_key(|(at, _)| *at)?;
+        let action = next.ending?.past_tense();
+        let format = if at.strftime("%F").to_string() == now.strftime("%F").to_string() { "%H:%M" } else { "%F %H:%M" };
+        let (shown, left) = (at.strftime(format), describe_time_left(at.duration_since(now)));
+        Some(format!("will be {action} at {shown} UTC ({left}): {}", next.rule))
+    }
+}
+
+/// `in 43 min`, `in 2 h 5 min`, `in 3 d 4 h`; a past one is due.
+fn describe_time_left(left: SignedDuration) -> String {
+    let minutes = left.as_mins();
+    match (minutes.div_euclid(24 * 60), minutes.div_euclid(60) % 24, minutes % 60) {
+        _ if minutes < 1 => "now".to_owned(),
+        (0, 0, minutes) => format!("in {minutes} min"),
+        (0, hours, 0) => format!("in {hours} h"),
+        (0, hours, minutes) => format!("in {hours} h {minutes} min"),
+        (days, 0, _) => format!("in {days} d"),
+        (days, hours, _) => format!("in {days} d {hours} h"),
     }
 }
 

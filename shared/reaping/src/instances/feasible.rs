@@ -1,7 +1,11 @@
 //! The action that is possible for an instance, or why Curfew only notifies.
 
-use model::config::{DiskPolicy, RuleAction};
-use model::instance::{Instance, PurchaseOption};
+use jiff::SignedDuration;
+use model::config::{Config, DiskPolicy, RuleAction};
+use model::curfew_tags::{CurfewTags, PROTECTED};
+use model::foreign::controller;
+use model::instance::{Instance, InstanceState, PurchaseOption, Tags};
+use model::ownership::team_of;
 use model::rule::{ResourceAction, Rule};
 use plan::NotifyOnlyReason;
 
@@ -43,23 +47,42 @@ pub(crate) fn feasible(
     if instance.prepaid.is_some() && rule != Rule::Hours {
         return Err(NotifyOnlyReason::SavesNothing);
     }
-    if instance.machine.instance_storage_gb > 0 && local_disk(subject, rule) == DiskPolicy::Keep {
-        return Err(NotifyOnlyReason::LocalDisk);
-    }
-    Ok(ending)
+    scratch_grace(subject, instance, rule).map(|_| ending).ok_or(NotifyOnlyReason::LocalDisk)
 }
 
-/// The policy for NVMe storage. For idleness the instance's own tag decides, else its team's setting, else the account's. For other rules only the
-/// owner's own `curfew:local-disk=keep` counts.
-fn local_disk(subject: Subject<'_>, rule: Rule) -> DiskPolicy {
+/// The shortest grace before an action that loses the NVMe storage; zero without any, and `None` if it must not be lost. For idleness the
+/// instance's own tag decides, else its team's setting, else the account's. For other rules only the owner's own `curfew:local-disk` counts.
+pub(crate) fn scratch_grace(subject: Subject<'_>, instance: &Instance, rule: Rule) -> Option<SignedDuration> {
+    if instance.machine.instance_storage_gb == 0 {
+        return Some(SignedDuration::ZERO);
+    }
     let configured = || match rule {
-        Rule::Idle => {
-            let team_policy = subject.team().and_then(|team| subject.config.team(&team)?.local_disk);
-            team_policy.unwrap_or(subject.config.idle.local_disk)
-        }
+        Rule::Idle => configured_disk_policy(subject.tags, subject.config),
         _ => DiskPolicy::Expendable,
     };
-    subject.curfew_tags.local_disk.unwrap_or_else(configured)
+    subject.curfew_tags.local_disk.unwrap_or_else(configured).grace_min()
+}
+
+/// `true` if the configuration's `local_disk` makes Curfew only notify once this instance is idle: a running one with NVMe storage, about which
+/// its owner says nothing, and which nothing else keeps from a stop.
+#[must_use]
+pub fn is_withheld_by_local_disk(instance: &Instance, config: &Config) -> bool {
+    let Ok(curfew_tags) = CurfewTags::read(instance) else { return false };
+    let may_be_stopped = instance.state == InstanceState::Running
+        && curfew_tags.on_idle.unwrap_or(config.idle.action) != RuleAction::Notify
+        && curfew_tags.job.is_none()
+        && !instance.tags.contains_key(PROTECTED)
+        && instance.prepaid.is_none()
+        && controller(instance, &config.managed).is_none();
+    may_be_stopped
+        && instance.machine.instance_storage_gb > 0
+        && curfew_tags.local_disk.is_none()
+        && configured_disk_policy(&instance.tags, config) == DiskPolicy::Keep
+}
+
+fn configured_disk_policy(tags: &Tags, config: &Config) -> DiskPolicy {
+    let team_policy = team_of(tags, config).and_then(|team| config.team(&team)?.local_disk);
+    team_policy.unwrap_or(config.idle.local_disk)
 }
 
 /// A tag that was copied from a job's machine must not terminate an instance. If the state of the job is unknown or lost, the machine's own

@@ -18,7 +18,7 @@ use plan::{Facts, NotifyOnlyReason, SkipReason};
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::{ResourceCase, RunningCase};
-use crate::policy::{Policy, Verdict};
+use crate::policy::{DueAction, Policy, Verdict, Violation};
 use crate::rules::{self, untagged};
 use crate::scan::{FindingKind, FoundKind, ScanFinding, find_in_each};
 
@@ -77,12 +77,22 @@ impl InstanceCase<'_> {
             (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for in any case (reserved)".to_owned())
         });
         let finding = ScanFinding::from_kinds(self.target(), findings, prepaid_note, &self.curfew_tags())?;
+        let is_judged = finding.kinds.iter().any(|kind| matches!(kind, FindingKind::Idle | FindingKind::Reserved));
         Some(ScanFinding {
+            notify_only: if is_judged { self.only_notifies_idleness() } else { None },
             price: self.policy.prices.saved_by_ending(self.instance),
             accelerators: self.instance.machine.accelerators,
             controller: controller(self.instance, &self.policy.config.managed),
             ..finding
         })
+    }
+
+    fn only_notifies_idleness(self) -> Option<NotifyOnlyReason> {
+        let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
+        match rules::judge(Rule::Idle, self.subject(&curfew_tags)) {
+            Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Some(why),
+            Verdict::Violated(_) | Verdict::Compliant | Verdict::Unknown => None,
+        }
     }
 
     /// Findings of idleness and of missing tags. Missing tags are found even if the usage is unknown, because a scan announces nothing.

@@ -105,7 +105,7 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
             quote_name(&names.device_dimension)
         ),
         RejectionReason::NoInstanceId => format!(
-            "{utilization} of its host {} has {} = {}, which is no id; write append_dimensions for the whole `metrics` section of the \
+            "{utilization} of its host {} has {} = {}, which is not an id; write append_dimensions for the whole `metrics` section of the \
              agent, where it puts in the id",
             quote_name(dimension(&names.host_dimension)),
             quote_name(&names.instance_dimension),
@@ -272,7 +272,7 @@ mod tests {
                 RejectionReason::NoInstanceId,
                 &[agent(&[("InstanceId", "${aws:InstanceId}"), ("host", "ip-1")])],
             ),
-            "nvidia_smi_utilization_gpu of its host ip-1 has InstanceId = \"${aws:InstanceId}\", which is no id; write append_dimensions for \
+            "nvidia_smi_utilization_gpu of its host ip-1 has InstanceId = \"${aws:InstanceId}\", which is not an id; write append_dimensions for \
              the whole `metrics` section of the agent, where it puts in the id",
         );
         check(

@@ -6,7 +6,7 @@
 //! The window is `curfew:idle-after`, else `[idle].window`; what happens is `curfew:on-idle`, else `[idle].action`. For `SageMaker`,
 //! `[sagemaker]` has a window and an action for each kind. `SageMaker` does not report whether a notebook instance is used, so none is idle.
 //! Where GPU memory is held (a notebook, a waiting server) it is "reserved", and where NVMe storage must be kept a stop would lose it: both
-//! are notify only.
+//! are notify only. `local_disk` may give such storage a longer grace.
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::{Config, RuleAction};
@@ -152,8 +152,7 @@ fn due(subject: Subject<'_>, is_reserved: bool) -> DueAction {
         SubjectKind::Instance { .. } => subject.config.idle.grace,
         SubjectKind::SageMaker { .. } => subject.config.sagemaker.grace,
     };
-    let announced = |ending| DueAction::After(ending, after(subject.now, grace));
-    ending(subject, is_reserved).map_or_else(DueAction::NotifyOnly, announced)
+    subject.announced_now(Rule::Idle, ending(subject, is_reserved), grace)
 }
 
 /// The action for an idle resource, with GPU memory held or not; or why Curfew only notifies.
@@ -292,6 +291,22 @@ mod tests {
             quiet(scratch().tag("curfew:local-disk", "keep")).config("[idle]\nlocal_disk = \"expendable\""),
             Outcome::NotifyOnly(NotifyOnlyReason::LocalDisk),
         );
+    }
+
+    #[test]
+    fn a_local_disk_may_have_a_grace_of_its_own() {
+        let deadline = |input: RuleInput| match input.judge(|subject| Idle.judge(subject)) {
+            Verdict::Violated(Violation { due: DueAction::After(_, deadline), .. }) => deadline.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let scratch = || instance().instance_storage(250);
+        let day = "[idle]\nlocal_disk = \"24h\"";
+        assert_eq!(deadline(quiet(scratch()).config(day)), "2026-09-02T12:00:00Z");
+        assert_eq!(deadline(quiet(instance()).config(day)), "2026-09-01T13:00:00Z");
+        assert_eq!(deadline(quiet(scratch().tag("curfew:local-disk", "2h"))), "2026-09-01T14:00:00Z");
+        assert_eq!(deadline(quiet(scratch().tag("curfew:local-disk", "5m")).config(day)), "2026-09-01T13:00:00Z");
+        let team = format!("{day}\n[teams.vision]\nlocal_disk = \"expendable\"");
+        assert_eq!(deadline(quiet(scratch()).config(&team)), "2026-09-01T13:00:00Z");
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use jiff::Timestamp;
 use model::foreign_text::quoted_unless_word;
 use model::moment::after;
-use model::ownership::describe_near_misses;
+use model::near_keys::describe_near_keys;
 use model::rule::Rule;
 use plan::report::RecordedEvidence;
 use plan::{Evidence, Facts, NotifyOnlyReason};
@@ -79,7 +79,7 @@ pub fn evidence(subject: Subject<'_>) -> Option<Evidence> {
         rejected.map(|job| format!("its curfew:job names {}, which did not launch it", quoted_unless_word(job)));
     let set = (!missing.is_empty()).then(|| format!("Set the tags {}.", missing.join(", ")));
     let remove = rejected.map(|_| "Remove curfew:job and curfew:attempt.".to_owned());
-    let hint = describe_near_misses(subject.tags, &missing);
+    let hint = describe_near_keys(subject.tags, &missing, subject.config);
     let sentence = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", and ");
     let remedy = set.into_iter().chain(remove).collect::<Vec<_>>().join(" ");
     let facts = [("missing", missing.into())].into_iter().chain(rejected.map(|job| ("disowned_by", job.into())));
@@ -140,6 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn a_key_in_another_case_is_named_with_the_setting() {
+        let Verdict::Violated(violation) =
+            RuleInput::from(instance().tag("Team", "").tag("team", "vision")).judge(|subject| Untagged.judge(subject))
+        else {
+            panic!("it has no team")
+        };
+        let said = violation.evidence.explain();
+        assert!(
+            said.contains("its tag \"team\" is not Team; if the account means it, set [tags] team = \"team\""),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn tags_may_arrive_late() {
         check(untagged().launched("2026-09-01T11:51:00Z").into(), None);
         check(
@@ -172,6 +186,10 @@ mod tests {
         check(
             untagged().instance_storage(250).tag("curfew:local-disk", "keep").into(),
             Some((&["Team", "Owner"], None)),
+        );
+        check(
+            untagged().instance_storage(250).tag("curfew:local-disk", "24h").into(),
+            Some((&["Team", "Owner"], Some(ResourceAction::Stop))),
         );
     }
 }

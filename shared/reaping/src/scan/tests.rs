@@ -47,6 +47,19 @@ fn what_runs_and_does_nothing_is_idle_or_reserved() {
 }
 
 #[test]
+fn what_local_disk_withholds_has_a_total() {
+    let total = |builder: InstanceBuilder, usage, config: &str| {
+        let findings = scan_one(builder, usage, config);
+        (findings.len(), withheld_by_local_disk(&findings).findings)
+    };
+    let scratch = || instance().instance_storage(250);
+    assert_eq!(total(scratch(), idle(), ""), (1, 1));
+    assert_eq!(total(scratch(), idle(), "[idle]\nlocal_disk = \"24h\""), (1, 0));
+    assert_eq!(total(scratch(), unknown(), ""), (1, 0));
+    assert_eq!(total(instance(), idle(), ""), (1, 0));
+}
+
+#[test]
 fn what_lacks_a_tag_is_untagged_whatever_it_does_and_is_one_finding() {
     check(untagged(), busy(), "untagged: it lacks the required tags Team, Owner");
     check(untagged(), idle(), "idle untagged: idle from");

@@ -40,7 +40,7 @@ impl<'a> ConfigKeys<'a> {
         };
         value.as_u64().and_then(|number| u32::try_from(number).ok()).map(Some).ok_or_else(|| {
             let value = shortened(&value.to_string(), 40);
-            InvalidValue::new(format!("{name}: {value} is no number that a model can have; write a whole number"))
+            InvalidValue::new(format!("{name}: {value} is not a number that a model can have; write a whole number"))
         })
     }
 

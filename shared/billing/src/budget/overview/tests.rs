@@ -173,7 +173,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     reserved     $120.00  for 1 job
     left         $789.87  
     forecast   $4,900.00  98 % of the budget; as the last 7 days
-    burns now   $12.30/h  as far as prices are known
+    burn rate   $12.30/h  as far as prices are known
     verdict               ok
     billed     $4,000.00  by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $4,500.00
     ");
@@ -183,13 +183,13 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     spent      $4,210.13  
     reserved       $0.00  
     forecast           -  as the last 7 days
-    burns now   $12.30/h  as far as prices are known
+    burn rate   $12.30/h  as far as prices are known
     verdict               no budget
     ");
     assert_eq!(lines(&row(Budget { as_of: None, ..within_budget() })), "");
     let closed = Budget { as_of: Some(time("2026-11-30T23:55:00Z")), ..within_budget() };
     let closed = BudgetRow::from_document(&holder("vision"), Some(closed), &november(), time("2026-12-24T00:00:00Z"));
-    assert!(!lines(&closed).contains("forecast") && !lines(&closed).contains("burns"));
+    assert!(!lines(&closed).contains("forecast") && !lines(&closed).contains("burn rate"));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_team_that_is_gone_is_no_trouble() {
     let last = overview.rows.last().unwrap();
     assert_eq!((last.name().as_str(), last.consequence(), last.over), ("ghost", "not configured any more", false));
     assert_eq!(overview.how_old(last), "2d ago");
-    assert!(!lines(last).contains("forecast") && !lines(last).contains("burns"));
+    assert!(!lines(last).contains("forecast") && !lines(last).contains("burn rate"));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn an_incomplete_figure_has_a_plus() {
     assert_eq!(row(Budget { as_of: None, ..without_price.clone() }).spent(), None);
     let documents =
         [("account", without_price.clone()), ("nlp", uncertain), ("blind", blind), ("vision", without_price)];
-    insta::assert_snapshot!(overview_of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); a stop was not observed (nlp); something that runs was not seen lately (blind)");
+    insta::assert_snapshot!(overview_of(&documents, "", november()).footnote().unwrap(), @"+ at least this much: something has no known price, and is in no figure ((account), vision); a stop was not observed (nlp); something that runs was not seen lately (blind)");
     assert_eq!(overview_of(&[("account", exact)], "", november()).footnote(), None);
 }
 

@@ -97,7 +97,7 @@ impl BudgetRow {
             facts.push(fact("forecast", budget.forecast_usd, forecast(budget, self.forecast_percent)));
             let rate = format!("{}", budget.burn());
             facts.push(BudgetFigure {
-                label: "burns now",
+                label: "burn rate",
                 figure: rate,
                 words: "as far as prices are known".to_owned(),
             });
@@ -248,7 +248,7 @@ impl BudgetOverview {
             name_rows(&|budget| budget.blind_since.is_some(), "something that runs was not seen lately"),
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
-        (!reasons.is_empty()).then(|| format!("+ at least so much: {}", reasons.join("; ")))
+        (!reasons.is_empty()).then(|| format!("+ at least this much: {}", reasons.join("; ")))
     }
 
     /// Explains the unknown budgets, and the next step: one sentence for each reason.

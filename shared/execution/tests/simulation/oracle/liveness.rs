@@ -215,7 +215,7 @@ fn idle_due(machine: &SimulatedMachine, settings: &SimulatedConfig, unchanged_si
         return None;
     }
     let idle_since = machine.idle_since.max(machine.launched + settings.idle.boot_grace);
-    let within = window + LAG + settings.idle.grace + TICKS_OF_A_STATE_MACHINE;
+    let within = window + LAG + machine.grace(Rule::Idle, settings) + TICKS_OF_A_STATE_MACHINE;
     Some(OverdueAction { what: "it is idle", place: 0, since: idle_since.max(unchanged_since), within })
 }
 
@@ -232,13 +232,23 @@ fn untagged_due(
     let idle_since = if settings.untagged.spare_busy { machine.idle_since } else { 0 };
     let since = (machine.launched + settings.untagged.settle).max(unchanged_since).max(idle_since);
     let window = machine.idle_window(settings).unwrap_or(settings.idle.window);
-    Some(OverdueAction { what: "it lacks its tags", place: 1, since, within: window + LAG + settings.untagged.grace })
+    Some(OverdueAction {
+        what: "it lacks its tags",
+        place: 1,
+        since,
+        within: window + LAG + machine.grace(Rule::Untagged, settings),
+    })
 }
 
 fn unlisted_due(machine: &SimulatedMachine, settings: &SimulatedConfig, unchanged_since: i64) -> Option<OverdueAction> {
     let since = (machine.launched + settings.untagged.settle).max(unchanged_since);
     let what = "its project is not listed";
-    machine.is_unlisted(settings).then_some(OverdueAction { what, place: 6, since, within: settings.projects.grace })
+    machine.is_unlisted(settings).then_some(OverdueAction {
+        what,
+        place: 6,
+        since,
+        within: machine.grace(Rule::UnlistedProject, settings),
+    })
 }
 
 /// Of the budgets by which it is stopped, the one that is spent for the longest time.
@@ -250,7 +260,12 @@ fn over_budget_due(
 ) -> Option<OverdueAction> {
     let spent = machine.stopping_budgets(settings).filter_map(|holder| budgets.spent_since(holder));
     let since = spent.min()?.max(machine.launched).max(unchanged_since);
-    Some(OverdueAction { what: "its budget is spent", place: 5, since, within: BEAT + settings.over_budget_grace })
+    Some(OverdueAction {
+        what: "its budget is spent",
+        place: 5,
+        since,
+        within: BEAT + machine.grace(Rule::OverBudget, settings),
+    })
 }
 
 fn lifetime_due(
@@ -264,6 +279,6 @@ fn lifetime_due(
         what: "it is too old",
         place: 2,
         since: too_old_at.max(unchanged_since),
-        within: settings.lifetime.grace,
+        within: machine.grace(Rule::Lifetime, settings),
     })
 }

@@ -10,7 +10,6 @@ use super::truth::LAG;
 use super::{InvariantOracle, PromisedAction};
 use crate::chance::{HOUR, MINUTE, TICK};
 use crate::session::Facts;
-use crate::settings::SimulatedConfig;
 use crate::world::SimulatedMachine;
 
 /// A condition is notified once a day; hours end once a day, an hour earlier at a change of the clocks.
@@ -38,7 +37,10 @@ impl InvariantOracle {
                 if let Some(machine) = machine.filter(may_be_a_jobs).filter(|_| rule != Rule::Expired) {
                     self.violated(facts.now, format!("{}: it may be a job's: {paragraph}", machine.id()));
                 }
-                let grace = grace(rule, &facts.settings);
+                // The run may have seen the tags of before.
+                let settled = machine.filter(|machine| facts.now - machine.retagged_at > 2 * TICK);
+                let grace =
+                    settled.map_or_else(|| facts.settings.grace(rule), |machine| machine.grace(rule, &facts.settings));
                 let announced = PromisedAction {
                     rule,
                     ending,
@@ -144,16 +146,4 @@ fn fingerprint(paragraph: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     paragraph.bytes().filter(|byte| !byte.is_ascii_digit()).for_each(|byte| byte.hash(&mut hasher));
     hasher.finish()
-}
-
-fn grace(rule: Rule, settings: &SimulatedConfig) -> i64 {
-    match rule {
-        Rule::Idle => settings.idle.grace,
-        Rule::Untagged => settings.untagged.grace,
-        Rule::UnlistedProject => settings.projects.grace,
-        Rule::Lifetime => settings.lifetime.grace,
-        Rule::OverBudget => settings.over_budget_grace,
-        Rule::Expired => 15 * MINUTE,
-        Rule::Hours | Rule::Orphaned => 0,
-    }
 }

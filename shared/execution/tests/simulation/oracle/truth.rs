@@ -120,12 +120,30 @@ impl SimulatedMachine {
         if rule != Rule::Hours && ec2.prepaid.is_some() {
             return None;
         }
+        (self.disk(rule, settings) != DiskPolicy::Keep).then_some(ending)
+    }
+
+    /// The time from mark to action, which NVMe storage may lengthen.
+    pub(crate) fn grace(&self, rule: Rule, settings: &SimulatedConfig) -> i64 {
+        let of_rule = settings.grace(rule);
+        match self.disk(rule, settings) {
+            DiskPolicy::ExpendableAfter(grace) if !matches!(rule, Rule::Hours | Rule::Expired) => {
+                of_rule.max(grace.as_secs())
+            }
+            _ => of_rule,
+        }
+    }
+
+    fn disk(&self, rule: Rule, settings: &SimulatedConfig) -> DiskPolicy {
+        let says = &self.says;
+        if self.ec2.machine.instance_storage_gb == 0 {
+            return DiskPolicy::Expendable;
+        }
         let team_disk = || says.team.filter(|_| !says.team_mistyped).and_then(|team| settings.teams[team].local_disk);
-        let disk = match rule {
+        match rule {
             Rule::Idle => says.local_disk.or_else(team_disk).unwrap_or(settings.idle.local_disk),
             _ => says.local_disk.unwrap_or(DiskPolicy::Expendable),
-        };
-        (ec2.machine.instance_storage_gb == 0 || disk == DiskPolicy::Expendable).then_some(ending)
+        }
     }
 
     /// The result of the samples that were available at `now`.

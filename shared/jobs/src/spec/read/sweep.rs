@@ -24,7 +24,7 @@ impl SpecValidator<'_> {
     pub(super) fn sweep(&mut self, written: &RawSpec) -> Option<ParameterSweep> {
         written.sweep?;
         let DeValue::Table(table) = self.written_value("sweep")? else {
-            self.refuse(&["sweep"], &format!("it is no table; {EXAMPLE} for each parameter"));
+            self.refuse(&["sweep"], &format!("it is not a table; {EXAMPLE} for each parameter"));
             return None;
         };
         if written.member.is_none() && self.length_bytes() + MEMBER_LINE_BYTES_MAX > JobSpec::BYTES_MAX {
@@ -98,7 +98,7 @@ impl SpecValidator<'_> {
         let values = match value.get_ref() {
             DeValue::Array(items) => self.items(path, items),
             DeValue::String(range) => read_range(range).unwrap_or_else(|| {
-                let problem = format!("{range:?} is no range of up to {MEMBERS_MAX} whole numbers; {EXAMPLE}");
+                let problem = format!("{range:?} is not a range of up to {MEMBERS_MAX} whole numbers; {EXAMPLE}");
                 self.refuse(path, &problem);
                 Vec::new()
             }),

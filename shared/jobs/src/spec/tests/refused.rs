@@ -78,7 +78,7 @@ fn a_job_resumes_from_a_job_by_its_full_name_and_into_a_directory() {
     );
     check_key("resume_from", "\"llama-1a2b3c4d\"", "it needs a section `[checkpoint]`");
     let text = format!("{LEAST}\nresume_from = \"llama-1a2b3c4d\"\n[checkpoint]\n");
-    let problem = "\"llama-1a2b3c4d\" is no job of this team with a complete checkpoint; name one, or leave it out";
+    let problem = "\"llama-1a2b3c4d\" is not a job of this team with a complete checkpoint; name one, or leave it out";
     let expect = SpecMistake { line: 4, key: "resume_from".to_owned(), problem: problem.to_owned() };
     assert_eq!(JobSpec::refuse_resume_from(text.as_bytes()), [expect]);
 }

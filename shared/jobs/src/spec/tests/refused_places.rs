@@ -13,7 +13,7 @@ fn the_machine() {
         "[\"us-east-9\"]",
         "there is no region us-east-9; did you mean us-east-1 or us-east-2?",
     );
-    check_key("machine.user", "\"Ada\"", "is no user name");
+    check_key("machine.user", "\"Ada\"", "is not a user name");
     check_key(
         "machine.instance_profile",
         "\"admin\"",

@@ -76,7 +76,7 @@ fn mistakes_in_a_model() {
         "[gpu]\nmemory_gib_min = 24\n[gpu.model]\nparams = \"7x\"\ntask = \"train\"\nprecision = \"int3\"\ntokens = 0\n",
         &[
             "4 gpu.memory_gib_min: `gpu.model` says how much memory is needed; leave one of them out",
-            "6 gpu.model.params: \"7x\" is no number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t, with at most three digits after the point",
+            "6 gpu.model.params: \"7x\" is not a number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t, with at most three digits after the point",
             &format!("7 gpu.model.task: \"train\" is {names}"),
             "8 gpu.model.precision: \"int3\" is none of `fp32`, `tf32`, `fp16`, `bf16`, `fp8`, `int8`, `int4`, `nf4`",
         ],

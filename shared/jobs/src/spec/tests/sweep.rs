@@ -71,15 +71,15 @@ fn members_begin_the_same_whoever_begins_them() {
 fn each_mistake_of_a_sweep_has_its_line() {
     check("[sweep]\n", &["3 sweep: it has 0 parameters; write 1 to 8"]);
     let example = "write a list such as `[1e-4, 3e-4]`, or a range of whole numbers such as `\"1..5\"`";
-    check("sweep = 3\n", &[&format!("3 sweep: it is no table; {example} for each parameter")]);
+    check("sweep = 3\n", &[&format!("3 sweep: it is not a table; {example} for each parameter")]);
     check(
         "env = { SWEEP_B = \"x\" }\n[sweep]\nLR = [1]\nb = [1, 1]\nc = 3\nd = \"5..1\"\ne = []\nf = [1, [2], \"\\u0000\"]\ncombine = \"all\"\nmax_parallel = 0\n",
         &[
-            "5 sweep.LR: the name of a parameter is 1 to 32 small letters, digits and `_`, and begins with a letter",
+            "5 sweep.LR: the name of a parameter is 1 to 32 lower-case letters, digits and `_`, and begins with a letter",
             "6 sweep.b: the document sets its variable, SWEEP_B, itself; leave one of them out",
             "6 sweep.b[1]: \"1\" stands here twice",
             &format!("7 sweep.c: it is one value; {example}"),
-            &format!("8 sweep.d: \"5..1\" is no range of up to 1000 whole numbers; {example}"),
+            &format!("8 sweep.d: \"5..1\" is not a range of up to 1000 whole numbers; {example}"),
             &format!("9 sweep.e: it has no value; {example}"),
             "10 sweep.f[1]: write a number, a text, true or false",
             "10 sweep.f[2]: it has a NUL character (U+0000), which no program can be handed; leave it out",
@@ -94,7 +94,7 @@ fn each_mistake_of_a_sweep_has_its_line() {
     check("[sweep]\na = \"1..40\"\nb = \"1..40\"\n", &["3 sweep: it has 1600 members; 1000 are the most"]);
     check(
         "[sweep]\na = \"1..1001\"\n",
-        &[&format!("4 sweep.a: \"1..1001\" is no range of up to 1000 whole numbers; {example}")],
+        &[&format!("4 sweep.a: \"1..1001\" is not a range of up to 1000 whole numbers; {example}")],
     );
     check("member = 1\n", &["3 member: there is no [sweep] that it could be a member of; leave it out"]);
     check("member = 3\n[sweep]\na = [1, 2]\n", &["3 member: 3 is out of range; write a whole number from 1 to 2"]);

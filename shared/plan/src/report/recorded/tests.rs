@@ -148,3 +148,19 @@ fn a_record_keeps_the_reason_for_notify_only() {
     check(json!("a-later-reason"), None);
     check(json!(null), None);
 }
+
+#[test]
+fn idleness_that_local_disk_withholds_is_counted() {
+    let notified = |rule: &str, why: &str| {
+        let mut notified = step("notify", rule, "observed");
+        notified["evidence"]["notify_only"] = json!(why);
+        notified
+    };
+    let steps = json!([
+        notified("idle", "local-disk"),
+        notified("untagged", "local-disk"),
+        notified("idle", "reserved"),
+        step("stop", "idle", "done"),
+    ]);
+    assert_eq!(read(record("run-1", steps)).withheld_by_local_disk().count(), 1);
+}

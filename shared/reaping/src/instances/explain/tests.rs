@@ -408,3 +408,14 @@ fn what_is_coming_comes_then() {
     let by_hand = instance().launched("2026-08-31T21:00:00Z").tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
     check(by_hand, Rule::Hours);
 }
+
+#[test]
+fn an_announced_action_is_explained_by_its_moment() {
+    let check = |mark: &str, expect: &str| {
+        let explained = explained(instance().tag("curfew:marked", mark), &idle(), ENFORCED);
+        assert_eq!(explained.describe_decision(time(NOW)), expect);
+    };
+    check("idle=stop@2026-09-01T12:43:00Z", "will be stopped at 12:43 UTC (in 43 min): idle");
+    check("idle=stop@2026-09-02T14:05:00Z", "will be stopped at 2026-09-02 14:05 UTC (in 1 d 2 h): idle");
+    assert_eq!(explained(instance(), &busy(), ENFORCED).describe_decision(time(NOW)), "skipped: it is busy");
+}
