@@ -49,6 +49,12 @@ pub(crate) fn feasible(
     Ok(ending)
 }
 
+/// The reason why a stop saves nothing, and the command that changes that.
+pub(super) fn describe_prepaid(instance: &Instance) -> String {
+    let command = instance.release_command().map(|command| format!(": `{command}`")).unwrap_or_default();
+    format!("{}{command}", NotifyOnlyReason::SavesNothing.explain())
+}
+
 /// The policy for NVMe storage. For idleness the instance's own tag decides, else its team's setting, else the account's. For other rules only the
 /// owner's own `curfew:local-disk=keep` counts.
 fn local_disk(subject: Subject<'_>, rule: Rule) -> DiskPolicy {

@@ -385,3 +385,12 @@ fn what_is_coming_comes_then() {
     let by_hand = instance().launched("2026-08-31T21:00:00Z").tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
     check(by_hand, Rule::Hours);
 }
+
+#[test]
+fn the_command_that_gives_up_a_reservation_is_named() {
+    let evidence = "idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s";
+    let why = "its capacity is reserved or dedicated and is paid for in any case, so a stop saves nothing until you release that capacity";
+    let command = "aws ec2 cancel-capacity-reservation --region us-east-1 --capacity-reservation-id cr-0abc";
+    let reserved = instance().in_reservation("cr-0abc");
+    check(reserved, &idle(), Rule::Idle, &format!("Violated: {evidence}; notify only: {why}: `{command}`"));
+}
