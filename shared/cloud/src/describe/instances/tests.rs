@@ -115,7 +115,7 @@ async fn prepaid_capacity_and_other_hardware() {
     for (xml, prepaid, plain_linux) in table {
         let instance = describe_one(&running(&xml)).await;
         assert_eq!((instance.prepaid, instance.plain_linux), (prepaid, plain_linux), "{xml}");
-        let id = xml.contains("cr-1").then(|| "cr-1".into());
+        let id: Option<ResourceId> = xml.contains("cr-1").then(|| "cr-1".into());
         assert_eq!(instance.capacity_reservation, id, "{xml}");
     }
 }
