@@ -6,7 +6,8 @@ import json
 
 
 from contract import assert_all_is_in_it_once, assert_contract, assert_recorded
-from reaping import EUROPE, REGIONS, REPOSITORY, ago
+from local_aws.client import REGION
+from reaping import EUROPE, REGIONS, REPOSITORY, ago, rfc3339
 from reaping_budgets import BudgetAccount, month
 
 BECAUSE = ["rule", "month", "of", "budget_usd", "spent_usd", "reserved_usd", "percent", "threshold_percent"]
@@ -27,6 +28,21 @@ def test_a_beat_fulfils_the_contract(money: BudgetAccount) -> None:
     assert (evidence["of"], evidence["percent"], evidence["threshold_percent"]) == ("team", 90, 80)
     assert run.skipped == {"without-budget": 1} and run.ec2_writes == []
     assert_recorded(money, run, "without-budget", ["account"])
+
+
+def test_the_advice_names_what_is_idle_before_what_is_busy(money: BudgetAccount) -> None:
+    """By what `reap-instances` found last, however dear it is."""
+    idle, busy = money.gpu(launched=ago(hours=5)), money.gpu("g5.12xlarge", launched=ago(hours=5))
+    at = rfc3339(ago(minutes=5))
+    found = {idle: {"found_idle_reserved": False}, busy: {"busy_until": at}}
+    instances = {gpu: {"at": at, "idle_not_before": at, **facts} for gpu, facts in found.items()}
+    money.write(f"activity/{REGION}.json", {"schema": 1, "instances": instances})
+    money.budget(90, idle)
+    money.tick()
+    advice = " ".join(money.document("vision")["remedy"])
+    assert f"stop {idle} (g5.xlarge" in advice and f", {busy} (g5.12xlarge" in advice
+    assert advice.index("; idle at ") < advice.index(f"{busy} (") < advice.index("; busy until ")
+    assert advice.endswith(f"aws ec2 stop-instances --region {REGION} --instance-ids {busy}")
 
 
 def test_a_beat_writes_these_documents(money: BudgetAccount) -> None:

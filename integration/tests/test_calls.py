@@ -117,7 +117,7 @@ def test_the_role_of_enforce_budgets(studio_money: StudioBudgets) -> None:
     # Cost Explorer is asked only where somebody asks for it.
     needed = reaping_budgets.READS | studio_budgets.READS | {"ec2:DescribeSpotPriceHistory"}
     assert_role_fits("enforce-budgets", runs, needed, {"ce:GetCostAndUsage"})
-    assert objects(runs, "s3:GetObject", 1) == {"config", "notices", "ledger", "budgets", "prices"}
+    assert objects(runs, "s3:GetObject", 1) == {"config", "notices", "activity", "ledger", "budgets", "prices"}
     assert objects(runs, "s3:PutObject", 1) == {"plans", "notices", "ledger", "budgets", "prices"}
 
 
@@ -257,11 +257,12 @@ def test_beats_of_an_empty_account(money: BudgetAccount) -> None:
 
 @on_a_day
 @pytest.mark.parametrize(
-    ("since_first", "read", "listed"), [(timedelta(hours=6), 13, 2), (timedelta(days=3), 10, 2), (LOOKS_BACK, 8, 1)], ids=str
+    ("since_first", "read", "listed"), [(timedelta(hours=6), 15, 2), (timedelta(days=3), 12, 2), (LOOKS_BACK, 10, 1)], ids=str
 )
 def test_beats_of_an_account_in_use(money: BudgetAccount, since_first: timedelta, read: int, listed: int) -> None:
     """Two teams, two regions, a dozen instances of two types, one of them on Spot; however many run. On-demand prices are asked for
-    once a day, Spot prices in every beat. The month before is read for a week, its documents for a day."""
+    once a day, Spot prices in every beat. The month before is read for a week, its documents for a day; with a budget also the use of the
+    instances of each region."""
     begin = FIRST + since_first
     money.aws.set_spot_price("g5.xlarge", {f"{EUROPE}a": 0.4}, EUROPE, since=begin - timedelta(days=9))
     for _ in range(10):

@@ -83,6 +83,7 @@ def test_the_result_as_json(bare: Undeployed) -> None:
         "what": "g5.xlarge",
         "usd_per_hour": 1.006,
         "usd_per_month": G5_XLARGE_MONTH,
+        "saves_usd_per_month": G5_XLARGE_MONTH,
         "price_source": "table of 2026-09-24",
         "evidence": "",
         "notify_only": "local-disk",
@@ -91,16 +92,20 @@ def test_the_result_as_json(bare: Undeployed) -> None:
     }
     assert (second["what"], second["usd_per_month"]) == ("500 GiB gp3", 40.0)
     assert (third["usd_per_hour"], third["usd_per_month"], third["price_source"], third["team"]) == (None, None, None, None)
+
+    def total(findings: int, usd: float, unknown_prices: int) -> dict[str, object]:
+        return {"findings": findings, "usd_per_month": usd, "saves_usd_per_month": usd, "unknown_prices": unknown_prices}
+
     assert document["kinds"] == [
-        {"kind": "idle", "findings": 2, "usd_per_month": G5_XLARGE_MONTH, "unknown_prices": 1},
-        {"kind": "orphaned", "findings": 1, "usd_per_month": 40.0, "unknown_prices": 0},
-        {"kind": "untagged", "findings": 1, "usd_per_month": 0.0, "unknown_prices": 1},
+        {"kind": "idle", **total(2, G5_XLARGE_MONTH, 1)},
+        {"kind": "orphaned", **total(1, 40.0, 0)},
+        {"kind": "untagged", **total(1, 0.0, 1)},
     ]
     assert document["teams"] == [
-        {"team": "vision", "findings": 2, "usd_per_month": G5_XLARGE_MONTH + 40, "unknown_prices": 0},
-        {"team": None, "findings": 1, "usd_per_month": 0.0, "unknown_prices": 1},
+        {"team": "vision", **total(2, G5_XLARGE_MONTH + 40, 0)},
+        {"team": None, **total(1, 0.0, 1)},
     ]
-    assert document["total"] == {"findings": 3, "usd_per_month": G5_XLARGE_MONTH + 40, "unknown_prices": 1}
+    assert document["total"] == total(3, G5_XLARGE_MONTH + 40, 1)
 
 
 def test_the_result_as_a_table(bare: Undeployed) -> None:

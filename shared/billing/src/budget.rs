@@ -10,6 +10,7 @@ mod observation_gap;
 pub mod overview;
 mod past;
 mod period;
+mod remedy;
 mod reserve;
 mod spend;
 
@@ -27,6 +28,7 @@ pub use fingerprint::{SPENT_PERCENT, budget_fingerprint, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use observation_gap::ObservationGap;
 pub use period::{BudgetMonth, UnreadableMonth};
+pub use remedy::{IdleExemption, LastUsage, MachineFacts};
 pub use reserve::{ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release, reserve};
 pub use spend::{LedgerSpends, ReservationTimes, SavingAction, Spend};
 
@@ -245,6 +247,14 @@ pub struct BudgetReservation {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BudgetStatuses(pub BTreeMap<BudgetHolder, BudgetStatus>);
 
+/// Remainder of a budget. Uncounted spend makes it less; spend that is only possible counts as spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetRemainder {
+    pub amount: Amount,
+    /// `at most` or `at least`; `None` if the amount is certain.
+    pub bound: Option<&'static str>,
+}
+
 /// Status of one budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetStatus {
@@ -288,6 +298,26 @@ impl Budget {
     #[must_use]
     pub fn burn(&self) -> Rate {
         Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
+    }
+
+    /// `true` if something ran at a cost that is in no figure.
+    #[must_use]
+    pub fn has_uncounted_spend(&self) -> bool {
+        !self.unpriced.is_empty() || self.blind_since.is_some()
+    }
+
+    /// What is left, as far as it is known.
+    #[must_use]
+    pub fn remainder(&self) -> BudgetRemainder {
+        let certain = self.remaining_usd.unwrap_or_default();
+        let unless_uncounted =
+            self.budget_usd.unwrap_or_default().saturating_sub(self.spent_usd).saturating_sub(self.reserved_usd);
+        if self.has_uncounted_spend() && unless_uncounted.is_a_cent() {
+            BudgetRemainder { amount: unless_uncounted, bound: Some("at most") }
+        } else {
+            let is_bound = self.uncertain_usd.is_a_cent() && certain.is_a_cent();
+            BudgetRemainder { amount: certain, bound: is_bound.then_some("at least") }
+        }
     }
 
     /// Returns `true` if the document names that holder.
@@ -336,6 +366,11 @@ impl Budget {
         self.reserved_usd = self.reservations.values().map(BudgetReservation::outstanding).sum();
         self.remaining_usd = self.budget_usd.map(|budget| self.left_of(budget, self.reserved_usd));
     }
+}
+
+/// `1 other`, `2 others`.
+fn others(count: usize) -> String {
+    if count == 1 { "1 other".to_owned() } else { format!("{count} others") }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

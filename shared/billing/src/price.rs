@@ -8,6 +8,7 @@ mod document;
 pub mod list;
 mod sagemaker;
 mod storage;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,6 @@ use jiff::Timestamp;
 use model::config::PricesConfig;
 use model::id::{Region, TypeName};
 use model::instance::{Instance, PrepaidCapacity, PurchaseOption};
-use model::money;
 use model::money::Rate;
 use model::volume::{Volume, VolumeOrigin};
 use serde::{Serialize, Serializer};
@@ -28,6 +28,10 @@ pub use document::{
 };
 pub use sagemaker::{SageMakerComponent, SageMakerPrices, sagemaker_types};
 pub use storage::{StoragePrices, VolumeShape};
+pub use words::{
+    caveats, describe_cost, describe_monthly_cost, describe_saving, format_monthly_quote, format_quote,
+    format_quote_sum, with_caveats,
+};
 
 /// A price, and whose word it is. Serialised as USD per hour, a JSON number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,80 +114,19 @@ impl Serialize for Quote {
     }
 }
 
-/// A price for people, with its caveat: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is unknown. Of what is paid for anyway both
-/// figures: what it costs, and that a stop saves nothing.
-#[must_use]
-pub fn format_quote(quote: Option<Quote>) -> String {
-    if let Some(Quote { source: PriceSource::Prepaid { costs }, .. }) = quote {
-        return format!("{}, of which a stop saves nothing", money::format_rate(costs));
-    }
-    shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
-}
-
-/// The sum of several known prices.
-#[must_use]
-pub fn format_quote_sum(quotes: impl Iterator<Item = Quote> + Clone) -> String {
-    shown(Some(quotes.clone().map(|quote| quote.rate).sum()), caveats(quotes))
-}
-
-/// Formats an amount that is too small for an hour: `$8.00 a month (table of 2026-09-30)`.
-#[must_use]
-pub fn format_monthly_quote(quote: Option<Quote>) -> String {
-    with_caveats(money::format_monthly_rate(rate(quote)), quote.into_iter())
-}
-
-/// `It costs $1.01/h ($734 a month; table of 2026-09-30)`, or that the price is unknown; without a full stop.
-#[must_use]
-pub fn describe_cost(quote: Option<Quote>) -> String {
-    if let Some(Quote { source: PriceSource::Prepaid { costs: None }, .. }) = quote {
-        return "Its price is unknown, and a stop saves nothing of it".to_owned();
-    }
-    quote.map_or("Its price is unknown".to_owned(), |_| format!("It costs {}", format_quote(quote)))
-}
-
-/// `That saves $1.01/h ($734 a month; table of 2026-09-30).`
-#[must_use]
-pub fn describe_saving(quote: Option<Quote>) -> String {
-    match quote {
-        None => "What that saves is unknown.".to_owned(),
-        Some(Quote { source: PriceSource::Prepaid { .. }, .. }) => {
-            "That saves nothing: its capacity is paid for anyway.".to_owned()
-        }
-        Some(_) => format!("That saves {}.", format_quote(quote)),
-    }
-}
-
-/// [`describe_cost`] by the month, for volumes.
-#[must_use]
-pub fn describe_monthly_cost(quote: Option<Quote>) -> String {
-    quote.map_or("Its price is unknown".to_owned(), |_| format!("It costs {}", format_monthly_quote(quote)))
-}
-
-/// A figure that is made of these prices, with their caveats.
-#[must_use]
-pub fn with_caveats(figure: String, quotes: impl Iterator<Item = Quote>) -> String {
-    figure + &caveats(quotes).map(|caveats| format!(" ({caveats})")).unwrap_or_default()
-}
-
-fn shown(rate: Option<Rate>, caveat: Option<String>) -> String {
-    let shown = money::format_rate(rate);
-    match (caveat, shown.strip_suffix(')')) {
-        (Some(caveat), Some(shown)) => format!("{shown}; {caveat})"),
-        _ => shown,
-    }
-}
-
-/// The price without its source.
+/// The price without its source: of a quote of [`PriceBook::saved_by_ending`] the saving.
 #[must_use]
 pub fn rate(quote: Option<Quote>) -> Option<Rate> {
     quote.map(|quote| quote.rate)
 }
 
-/// The caveats of several prices, each once: `table of 2026-09-24`; `None` if there are none.
+/// The cost, whether or not a stop saves it; `None` if unknown.
 #[must_use]
-pub fn caveats(quotes: impl Iterator<Item = Quote>) -> Option<String> {
-    let caveats: BTreeSet<String> = quotes.filter_map(|quote| quote.source.caveat()).collect();
-    (!caveats.is_empty()).then(|| caveats.into_iter().collect::<Vec<_>>().join(", "))
+pub fn cost(quote: Option<Quote>) -> Option<Rate> {
+    match quote? {
+        Quote { source: PriceSource::Prepaid { costs }, .. } => costs,
+        Quote { rate, .. } => Some(rate),
+    }
 }
 
 /// Prices of instances and volumes, as they are known now.

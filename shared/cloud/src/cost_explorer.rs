@@ -15,8 +15,10 @@ const CALL: &str = "ce:GetCostAndUsage";
 const METRIC: &str = "UnblendedCost";
 /// AWS Cost Management user guide, "Default reports": EBS is under the second.
 const SERVICES: [&str; 2] = ["Amazon Elastic Compute Cloud - Compute", "EC2 - Other"];
-/// Charge types that are no price of use (AWS Cost Management user guide, "Filtering the data that you want to view", charge types).
-const WITHOUT: [&str; 3] = ["Credit", "Refund", "Tax"];
+/// Charge types that are no price of use (AWS Cost Management user guide, "Filtering the data that you want to view", charge types). A
+/// negation takes back the usage that a Savings Plan covers, whose fee is under another service (Savings Plans user guide, "Understanding
+/// your bill").
+const WITHOUT: [&str; 4] = ["Credit", "Refund", "SavingsPlanNegation", "Tax"];
 /// Each page is a request at $0.01. There are fewer than 1,000 instance types, which fit one page.
 const PAGES_MAX: usize = 5;
 

@@ -12,6 +12,7 @@ mod closing;
 mod cost_explorer;
 mod documents;
 mod ledgers;
+mod machines;
 mod statuses;
 
 use std::collections::BTreeMap;
@@ -27,7 +28,9 @@ use model::instance::Instance;
 use model::observation::{Gap, GapKind, Observation};
 use plan::Plan;
 use plan::report::Report;
-use ports::{BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments, LedgerDocuments};
+use ports::{
+    ActivityDocuments, BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments, LedgerDocuments,
+};
 use reaping::budgets::{close, decide};
 use reaping::policy::Policy;
 
@@ -35,9 +38,9 @@ use crate::{RecalledLogs, Run, prices};
 use documents::{LoadedBudgets, UpdatedBudgets};
 pub use statuses::load_budget_statuses;
 
-pub trait BeatDocuments: CommonDocuments + BudgetDocuments + LedgerDocuments {}
+pub trait BeatDocuments: CommonDocuments + ActivityDocuments + BudgetDocuments + LedgerDocuments {}
 
-impl<D: CommonDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
+impl<D: CommonDocuments + ActivityDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
 
 /// One beat of a run: observes, updates ledgers and documents, decides, notifies and records.
 ///
@@ -88,12 +91,14 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
     let (beats, region_gaps) = observe_regions(run, policy, &regions).await;
     gaps.extend(region_gaps);
+    let (machines, machine_gaps) = machines::read_machine_facts(run, policy, &beats.instances).await;
+    gaps.extend(machine_gaps);
     let months = BudgetMonths::from_run(run, policy);
     let documents = LoadedBudgets::read_named(run, policy, &months).await;
     let (ledgers, ledger_gaps) = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await;
     gaps.extend(ledger_gaps);
     let (UpdatedBudgets { budgets, closed }, document_gaps) =
-        documents::renewed(run, policy, &months, &ledgers, documents).await;
+        documents::renewed(run, policy, &months, &ledgers, &machines, documents).await;
     gaps.extend(document_gaps);
     BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
@@ -102,6 +107,8 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
 struct RegionBeats {
     ec2: Vec<LedgerBeat>,
     sagemaker: Vec<LedgerBeat>,
+    /// The instances that were observed for the first.
+    instances: Vec<Instance>,
 }
 
 impl RegionBeats {
@@ -142,7 +149,7 @@ async fn observe_regions(
         |look: &SageMakerObservation| look.to_beat(run.now, &policy.config, |one| prices.known_rates_of_sagemaker(one));
     let ec2 = looks.into_iter().map(|look| beats::from_look(look, to_beat, &mut gaps)).collect();
     let sagemaker = bills.into_iter().map(|look| beats::from_bill(look, bill_to_beat, &mut gaps)).collect();
-    (RegionBeats { ec2, sagemaker }, gaps)
+    (RegionBeats { ec2, sagemaker, instances }, gaps)
 }
 
 /// The log of the home region has all notifications about budgets. If it cannot be read, an empty one takes at least the notification of that.

@@ -57,6 +57,7 @@ pub fn untagged() -> InstanceBuilder {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        capacity_reservation: None,
         plain_linux: true,
         host: None,
         state_reason: None,
@@ -174,6 +175,11 @@ impl InstanceBuilder {
 
     pub fn prepaid(self, prepaid: PrepaidCapacity) -> Self {
         self.with(|instance| instance.prepaid = Some(prepaid))
+    }
+
+    pub fn in_reservation(self, id: &str) -> Self {
+        let reserved = self.prepaid(PrepaidCapacity::CapacityReservation);
+        reserved.with(|instance| instance.capacity_reservation = Some(id.into()))
     }
 
     pub fn operator(self, principal: &str) -> Self {

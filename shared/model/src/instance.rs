@@ -34,6 +34,9 @@ pub struct Instance {
     pub operator: Option<String>,
     /// Capacity of the instance that is paid for even if it does not run.
     pub prepaid: Option<PrepaidCapacity>,
+    /// The capacity reservation that it runs in. A Capacity Block is one too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_reservation: Option<ResourceId>,
     /// `true` if it runs plain Linux/UNIX on shared hardware, the subject of the price table.
     pub plain_linux: bool,
     /// The first label of its private DNS name, where no other instance of the region has the same.
@@ -136,12 +139,29 @@ impl Instance {
             .filter(|code| code.contains("InternalError") || code.contains("InsufficientInstanceCapacity"))
     }
 
+    /// The command that gives up the on-demand capacity reservation it runs in; `None` where that is unknown. Until then AWS bills the
+    /// capacity, whether or not it is used (EC2 user guide, "Capacity Reservation pricing and billing"); from then on the instance runs on
+    /// demand ("Cancel a Capacity Reservation"). A Capacity Block cannot be given up.
+    #[must_use]
+    pub fn release_command(&self) -> Option<String> {
+        let is_on_demand = self.prepaid == Some(PrepaidCapacity::CapacityReservation)
+            && self.purchase != PurchaseOption::CapacityBlock;
+        let id = self.capacity_reservation.as_ref().filter(|_| is_on_demand)?;
+        let region = &self.region;
+        Some(format!("aws ec2 cancel-capacity-reservation --region {region} --capacity-reservation-id {id}"))
+    }
+
     /// The remedy for a failed start, where no later start succeeds by itself: as a rule EC2 may not use a key (AWS re:Post, knowledge
     /// center, `kms-iam-ec2-permission`). Failures of AWS's own, `Server.*`, pass.
     #[must_use]
-    pub fn start_remedy(&self) -> Option<&'static str> {
+    pub fn start_remedy(&self) -> Option<String> {
+        let Self { id, region, .. } = self;
         self.last_start_failed().filter(|code| *code == "Client.InternalError").map(|_| {
-            "as a rule EC2 may not use the KMS key of one of its encrypted volumes: name that key in the stack's parameter VolumeKeyArns"
+            format!(
+                "as a rule EC2 may not use the KMS key of one of its encrypted volumes: name that key in the stack's parameter \
+                 VolumeKeyArns (aws ec2 describe-volumes --region {region} --filters Name=attachment.instance-id,Values={id} \
+                 --query 'Volumes[].KmsKeyId')"
+            )
         })
     }
 }
@@ -261,6 +281,18 @@ mod tests {
         let seen = accelerated(&"us-east-1".into(), vec![described(instance(), "")], &machines());
         assert_eq!(seen.items[0].machine, machines()[&TypeName::from("g5.xlarge")].clone().unwrap());
         assert_eq!(seen.items[0].host, None);
+    }
+
+    #[test]
+    fn an_on_demand_reservation_can_be_given_up() {
+        let check =
+            |of: InstanceBuilder, expect: Option<&str>| assert_eq!(of.build().release_command().as_deref(), expect);
+        let command = "aws ec2 cancel-capacity-reservation --region us-east-1 --capacity-reservation-id cr-0abc";
+        check(instance(), None);
+        check(instance().in_reservation("cr-0abc"), Some(command));
+        check(instance().in_reservation("cr-0abc").purchase(PurchaseOption::CapacityBlock), None);
+        check(instance().in_reservation("cr-0abc").prepaid(PrepaidCapacity::DedicatedHost), None);
+        check(instance().prepaid(PrepaidCapacity::CapacityReservation), None);
     }
 
     #[test]

@@ -23,6 +23,10 @@ pub enum RefusalReason {
     TooManyTags,
     /// An AMI is made of the snapshot.
     UsedByImage,
+    /// The snapshot has fast snapshot restore.
+    FastRestore,
+    /// The snapshot is locked (EBS user guide, "Amazon EBS snapshot lock").
+    SnapshotLock,
     /// The resource does not allow it in any state.
     Unsupported,
 }
@@ -54,6 +58,12 @@ impl RefusalReason {
             }
             Self::TooManyTags => "it has as many tags as AWS allows: remove one to make room for Curfew's label",
             Self::UsedByImage => "an AMI is made of it, and deregistering that AMI frees it",
+            Self::FastRestore => {
+                "fast snapshot restore is on for it: `aws ec2 disable-fast-snapshot-restores` switches that off"
+            }
+            Self::SnapshotLock => {
+                "it is locked: in governance mode `aws ec2 unlock-snapshot` frees it, in compliance mode only the end of its lock"
+            }
             Self::Unsupported => return None,
         })
     }

@@ -10,7 +10,10 @@ use model::mode::Mode;
 use model::notification_log::Paragraph;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
-use plan::{Action, AnnouncedActions, Announcement, Facts, InstanceAction, SnapshotAction, Step, Target, VolumeAction};
+use plan::{
+    Action, AnnouncedActions, Announcement, Facts, InstanceAction, NotifyOnlyReason, SnapshotAction, Step, Target,
+    VolumeAction,
+};
 
 use super::undo;
 
@@ -35,11 +38,28 @@ pub(super) fn step_paragraph(
         (Some(Announcement::Mark(_)), ..) => {
             paragraph.with_command("Keep it", &format!("curfew keep {} 7d", step.target.resource))
         }
+        (Some(Announcement::Notify), ..) => with_way_out(paragraph, step),
         (Some(_), ..) | (_, _, OutcomeKind::Observed) => paragraph,
         _ => match undo::undo_command(step) {
             Some((label, command)) => paragraph.with_command(&label, &command),
             None => paragraph,
         },
+    }
+}
+
+/// Adds the command that lets Curfew act, where one is known.
+fn with_way_out(paragraph: Paragraph, step: &Step) -> Paragraph {
+    let Target { region, resource, .. } = &step.target;
+    match (&step.action, step.notify_only) {
+        (Action::Instance(instance, _), Some(NotifyOnlyReason::SavesNothing)) => match instance.release_command() {
+            Some(command) => paragraph.with_command("Give up its capacity reservation", &command),
+            None => paragraph,
+        },
+        (Action::Instance(..) | Action::Volume(..), Some(NotifyOnlyReason::TooManyTags)) => paragraph.with_command(
+            "Remove a tag that nothing needs",
+            &format!("aws ec2 delete-tags --region {region} --resources {resource} --tags Key=KEY"),
+        ),
+        _ => paragraph,
     }
 }
 

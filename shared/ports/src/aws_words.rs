@@ -25,6 +25,13 @@ pub const STOP_PROTECTION: &str = "disableApiStop";
 /// EC2 user guide, "Change instance termination protection": an `OperationNotPermitted`.
 pub const TERMINATION_PROTECTION: &str = "disableApiTermination";
 
+/// What uses a snapshot, in lower case, in an `InvalidSnapshot.InUse` (`The snapshot snap-1 is currently in use by ami-1`).
+pub const IMAGE: &str = "ami-";
+pub const FAST_RESTORE: &str = "fast snapshot restore";
+
+/// EBS user guide, "Amazon EBS snapshot lock": an `OperationNotPermitted`, in lower case. It names no wording.
+pub const SNAPSHOT_LOCK: &str = " lock";
+
 /// IAM user guide, "Troubleshoot IAM", "Changes that I make are not always immediately visible": an `InvalidParameterValue` of `RunInstances`.
 pub const UNKNOWN_PROFILE: &str = "Invalid IAM Instance Profile";
 

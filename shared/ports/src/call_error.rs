@@ -120,7 +120,7 @@ impl CallError {
             CallErrorKind::Denied { .. } if self.message.contains(aws_words::EXPLICIT_DENY) => {
                 RefusalReason::ExplicitDeny
             }
-            CallErrorKind::InUse if self.has_ami() => RefusalReason::UsedByImage,
+            CallErrorKind::InUse if self.is_snapshot_in_use() => self.snapshot_holder(),
             CallErrorKind::Unsupported => RefusalReason::Unsupported,
             // EC2 API reference, "Error codes for the Amazon EC2 API".
             CallErrorKind::Other => match code? {
@@ -130,6 +130,7 @@ impl CallError {
                 "OperationNotPermitted" if self.message.contains(aws_words::TERMINATION_PROTECTION) => {
                     RefusalReason::TerminationProtection
                 }
+                "OperationNotPermitted" if self.says(aws_words::SNAPSHOT_LOCK) => RefusalReason::SnapshotLock,
                 "OperationNotPermitted" => RefusalReason::Unsupported,
                 "TagPolicyViolation" => RefusalReason::TagPolicy,
                 "TagLimitExceeded" => RefusalReason::TooManyTags,
@@ -155,7 +156,7 @@ impl CallError {
             CallErrorKind::Throttled => "the account makes too many calls".to_owned(),
             CallErrorKind::Capacity => "AWS has none at the moment".to_owned(),
             CallErrorKind::WrongState => "its state has changed".to_owned(),
-            CallErrorKind::InUse => "it is attached again".to_owned(),
+            CallErrorKind::InUse if !self.is_snapshot_in_use() => "it is attached again".to_owned(),
             // EC2 user guide, "Service-linked role for EC2 Spot Instances".
             CallErrorKind::Other if code == SPOT_ROLE_MISSING => {
                 "an administrator creates it once, by `aws iam create-service-linked-role --aws-service-name \
@@ -166,6 +167,7 @@ impl CallError {
                 format!("check that the account has enabled {}, and the credentials", self.region)
             }
             CallErrorKind::Unsupported
+            | CallErrorKind::InUse
             | CallErrorKind::Unreached
             | CallErrorKind::Unanswered
             | CallErrorKind::Incomplete
@@ -174,9 +176,26 @@ impl CallError {
         Some(advice)
     }
 
-    /// EC2 API reference, "Error codes for the Amazon EC2 API": a snapshot is in use by an AMI.
-    fn has_ami(&self) -> bool {
+    /// EC2 API reference, "Error codes for the Amazon EC2 API".
+    fn is_snapshot_in_use(&self) -> bool {
         self.code.as_deref() == Some("InvalidSnapshot.InUse")
+    }
+
+    /// The user of a snapshot, by EC2's own words. Of another one its message says all that is known.
+    fn snapshot_holder(&self) -> RefusalReason {
+        if self.says(aws_words::IMAGE) {
+            RefusalReason::UsedByImage
+        } else if self.says(aws_words::FAST_RESTORE) {
+            RefusalReason::FastRestore
+        } else if self.says(aws_words::SNAPSHOT_LOCK) {
+            RefusalReason::SnapshotLock
+        } else {
+            RefusalReason::Unsupported
+        }
+    }
+
+    fn says(&self, words: &str) -> bool {
+        self.message.to_lowercase().contains(words)
     }
 
     /// Returns how the failure passes if the same call can succeed later by itself.
@@ -189,7 +208,7 @@ impl CallError {
             | CallErrorKind::Capacity
             | CallErrorKind::WrongState
             | CallErrorKind::Incomplete => Some(Passing::Later),
-            CallErrorKind::InUse if !self.has_ami() => Some(Passing::Later),
+            CallErrorKind::InUse if !self.is_snapshot_in_use() => Some(Passing::Later),
             CallErrorKind::InUse
             | CallErrorKind::Denied { .. }
             | CallErrorKind::Unsupported
@@ -239,4 +258,29 @@ pub fn gaps(errors: Vec<CallError>) -> Vec<Gap> {
         _ => Gap { error: format!("{} (and {more} more like it)", gap.error), ..gap },
     };
     by_call.into_values().map(with_count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_fits_what_holds_a_snapshot() {
+        let check = |kind: CallErrorKind, code: &str, message: &str, expect: RefusalReason| {
+            let error = CallError::new("ec2:DeleteSnapshot", &Region::from("eu-west-1"), kind, message);
+            let error = CallError { code: Some(code.to_owned()), ..error };
+            assert_eq!(error.refusal(), Some(expect), "{message}");
+            assert_eq!(error.explained().split_once("; ").map(|(_, remedy)| remedy), expect.remedy(), "{message}");
+        };
+        let in_use = |by: &str, expect| {
+            let message = format!("The snapshot snap-1 is currently in use by {by}");
+            check(CallErrorKind::InUse, "InvalidSnapshot.InUse", &message, expect);
+        };
+        in_use("ami-1", RefusalReason::UsedByImage);
+        in_use("Fast Snapshot Restore", RefusalReason::FastRestore);
+        in_use("something new", RefusalReason::Unsupported);
+        let refused = |message: &str, expect| check(CallErrorKind::Other, "OperationNotPermitted", message, expect);
+        refused("The snapshot is locked", RefusalReason::SnapshotLock);
+        refused("The snapshot is blocked", RefusalReason::Unsupported);
+    }
 }

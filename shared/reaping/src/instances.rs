@@ -6,6 +6,7 @@
 
 mod explain;
 mod feasible;
+mod machine_facts;
 mod scan;
 mod skip;
 mod unknown_usage;
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 pub use explain::{explain, full_usage_query};
 pub use feasible::is_withheld_by_local_disk;
 pub(crate) use feasible::{feasible, scratch_grace};
+pub use machine_facts::machine_facts;
 pub use scan::{scan, unjudged};
 pub use unknown_usage::describe_report;
 pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};

@@ -56,7 +56,7 @@ pub struct ScanFinding {
     pub name: Option<String>,
     /// `g5.xlarge`, or `500 GiB gp3`.
     pub what: String,
-    /// Its cost, or for an instance the saving of a stop; `None` if unknown.
+    /// Its price: its cost, and what a stop saves of that; `None` if unknown.
     pub price: Option<Quote>,
     /// Number of its accelerators, for an instance; otherwise 0.
     pub accelerators: u32,
@@ -153,10 +153,12 @@ impl FindingKind {
 /// The number of findings and their cost. A finding of two kinds counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FindingTotal {
-    /// Sum of the known prices per month, each to the cent, as it is shown.
+    /// Sum of the known costs per month, each to the cent, as it is shown.
     pub usd_cents_per_month: u64,
+    /// The part of the costs that stops and deletions save. Prepaid capacity costs the same without an instance.
+    pub saved_usd_cents_per_month: u64,
     pub findings: usize,
-    /// Number of findings without a known price.
+    /// Number of findings without a known cost.
     pub unknown_prices: usize,
 }
 
@@ -166,20 +168,31 @@ impl FindingTotal {
         findings.into_iter().fold(Self::default(), Self::and)
     }
 
-    /// The sum as a rate; `None` if no price is known.
+    /// The sum of the costs as a rate; `None` if no cost is known.
     #[must_use]
     pub fn rate(self) -> Option<Rate> {
-        let usd_micros = self.usd_cents_per_month.saturating_mul(USD_MICROS_PER_CENT);
+        self.rate_of(self.usd_cents_per_month)
+    }
+
+    /// The sum of what stops and deletions save; `None` if no cost is known.
+    #[must_use]
+    pub fn saved_rate(self) -> Option<Rate> {
+        self.rate_of(self.saved_usd_cents_per_month)
+    }
+
+    fn rate_of(self, usd_cents_per_month: u64) -> Option<Rate> {
+        let usd_micros = usd_cents_per_month.saturating_mul(USD_MICROS_PER_CENT);
         (self.findings > self.unknown_prices).then(|| Rate::from_usd_micros_per_month(usd_micros))
     }
 
     fn and(self, finding: &ScanFinding) -> Self {
+        let cents = |rate: Option<Rate>| rate.map_or(0, Rate::usd_cents_per_month);
+        let (cost, saving) = (price::cost(finding.price), price::rate(finding.price));
         Self {
-            usd_cents_per_month: self
-                .usd_cents_per_month
-                .saturating_add(price::rate(finding.price).map_or(0, Rate::usd_cents_per_month)),
+            usd_cents_per_month: self.usd_cents_per_month.saturating_add(cents(cost)),
+            saved_usd_cents_per_month: self.saved_usd_cents_per_month.saturating_add(cents(saving)),
             findings: self.findings + 1,
-            unknown_prices: self.unknown_prices + usize::from(finding.price.is_none()),
+            unknown_prices: self.unknown_prices + usize::from(cost.is_none()),
         }
     }
 }
@@ -189,10 +202,8 @@ impl FindingTotal {
 pub fn sort(findings: &mut [ScanFinding]) {
     findings.sort_by(|one, other| {
         let place = |finding: &ScanFinding| {
-            Reverse((
-                price::rate(finding.price),
-                finding.price.is_none().then_some((finding.accelerators, finding.size_gib)),
-            ))
+            let cost = price::cost(finding.price);
+            Reverse((cost, cost.is_none().then_some((finding.accelerators, finding.size_gib))))
         };
         let by_price = place(one).cmp(&place(other));
         by_price.then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))

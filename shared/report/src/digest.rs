@@ -37,9 +37,8 @@ pub fn digest(report: &MonthReport) -> String {
     } else if waste.is_empty() {
         text.push_str("\nThe newest runs found no waste that still costs money.");
     } else {
-        let cents = money.waste.usd_cents_per_month();
         let verb = if waste.len() == 1 { "resource wastes" } else { "resources waste" };
-        let _ = write!(text, "\n{} {verb} ${} a month now:", waste.len(), usd(cents));
+        let _ = write!(text, "\n{} {verb} {}:", waste.len(), WasteRow::describe_sum(&waste, "a month now"));
         write_waste(&mut text, waste);
     }
     if let Some(next) = &report.next_month {

@@ -51,6 +51,8 @@ pub(crate) struct RunningResource {
     pub(crate) name: Option<String>,
     pub(crate) team: Option<TeamName>,
     pub(crate) rate: Option<Rate>,
+    /// The part of the rate that a stop saves.
+    pub(crate) saves: Option<Rate>,
 }
 
 /// Returns the label of a team in a table.
@@ -90,6 +92,10 @@ impl MonthSpend {
                         name: run.name().map(str::to_owned),
                         team: share.team.cloned(),
                         rate: run.rate_now(),
+                        saves: match run.terms() {
+                            PurchaseTerms::Reserved | PurchaseTerms::Prepaid => Some(Rate::ZERO),
+                            _ => run.rate_now(),
+                        },
                     };
                     self.running.insert(run.resource.clone(), running);
                 }

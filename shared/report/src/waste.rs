@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::id::{ResourceId, TeamName};
-use model::money::Rate;
+use model::money::{Rate, usd};
 use plan::report::{OutcomeKind, RecordedStep, RunRecord, SkippedCost};
 use reaping::rules::summarize;
 use serde::Serialize;
@@ -90,7 +90,21 @@ pub struct WasteRow {
     pub team: Option<TeamName>,
     /// Explanation in a few words; empty if the newest run did not give it again.
     pub why: String,
+    /// Its cost; `None` if unknown.
     pub usd_per_hour: Option<Rate>,
+    /// The part of the cost that a stop saves: nothing of capacity that is paid for anyway.
+    pub saves_usd_per_hour: Option<Rate>,
+}
+
+impl WasteRow {
+    /// The sum of the costs of these rows; where stops save less, with that sum: `$40,179.20 a month, of which stops save $0.00`.
+    pub(crate) fn describe_sum(rows: &[&Self], period: &str) -> String {
+        let sum = |rate: fn(&Self) -> Option<Rate>| rows.iter().filter_map(|row| rate(row)).sum::<Rate>();
+        let (costs, saves) = (sum(|row| row.usd_per_hour), sum(|row| row.saves_usd_per_hour));
+        let dollars = |rate: Rate| format!("${}", usd(rate.usd_cents_per_month()));
+        let saving = if saves == costs { String::new() } else { format!(", of which stops save {}", dollars(saves)) };
+        format!("{} {period}{saving}", dollars(costs))
+    }
 }
 
 /// Collects the findings of the newest runs, the most expensive first within each kind. A resource appears once, under its first kind. What was
@@ -108,7 +122,7 @@ pub(crate) fn find_waste(
     let mut rows = Vec::new();
     for record in newest {
         let steps = record.steps.iter().filter(|step| !seen.has_ended(&step.region, &step.resource));
-        rows.extend(steps.filter_map(|step| row_of_step(step, record)));
+        rows.extend(steps.filter_map(|step| row_of_step(step, record, running.get(&step.resource))));
         for (reason, resources) in &record.skipped {
             let Some(kind) = WasteKind::from_skip_reason(reason) else { continue };
             rows.extend(resources.iter().filter_map(|resource| {
@@ -137,10 +151,17 @@ fn row_of_others((resource, cost): (&ResourceId, &SkippedCost)) -> WasteRow {
         team: cost.team.as_deref().map(TeamName::from),
         why: "unattached; Curfew never deletes it".to_owned(),
         usd_per_hour: cost.usd_per_hour,
+        saves_usd_per_hour: cost.usd_per_hour,
     }
 }
 
-fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {
+/// The cost of an instance of which a stop saves that: where it saves nothing, the ledger has the cost.
+fn cost_of(resource: &ResourceId, saves: Option<Rate>, running: Option<&RunningResource>) -> Option<Rate> {
+    let is_prepaid = saves == Some(Rate::ZERO) && resource.as_str().starts_with("i-");
+    if is_prepaid { running?.rate } else { saves }
+}
+
+fn row_of_step(step: &RecordedStep, record: &RunRecord, running: Option<&RunningResource>) -> Option<WasteRow> {
     if step.resource.as_str().starts_with("snap-") {
         return None;
     }
@@ -153,7 +174,8 @@ fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {
         name: step.name.clone(),
         team: step.team.as_deref().map(TeamName::from),
         why: format!("{}{colon}{detail}", step.evidence.rule),
-        usd_per_hour: step.saves_usd_per_hour,
+        usd_per_hour: cost_of(&step.resource, step.saves_usd_per_hour, running),
+        saves_usd_per_hour: step.saves_usd_per_hour,
     })
 }
 
@@ -166,11 +188,12 @@ fn row_of_skipped(
     announced: Option<&RecordedAction>,
 ) -> Option<WasteRow> {
     let announced_rate = announced.and_then(|action| action.saves_usd_per_hour);
-    let (what, name, team, rate) = match (running, announced) {
-        (Some(one), _) => (one.what.clone(), one.name.clone(), one.team.clone(), announced_rate.or(one.rate)),
+    let (what, name, team, saves) = match (running, announced) {
+        (Some(one), _) => (one.what.clone(), one.name.clone(), one.team.clone(), announced_rate.or(one.saves)),
         (None, Some(one)) => (one.what.clone().unwrap_or_default(), one.name.clone(), one.team.clone(), announced_rate),
         (None, None) => return None,
     };
     let why = announced.map(|action| action.rule.clone()).filter(|_| kind.is_waste()).unwrap_or_default();
-    Some(WasteRow { kind, resource: resource.clone(), what, name, team, why, usd_per_hour: rate })
+    let usd_per_hour = cost_of(resource, saves, running);
+    Some(WasteRow { kind, resource: resource.clone(), what, name, team, why, usd_per_hour, saves_usd_per_hour: saves })
 }

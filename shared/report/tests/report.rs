@@ -4,6 +4,7 @@
 
 mod fixture;
 mod measured;
+mod reserved;
 mod sagemaker;
 
 use std::collections::BTreeMap;

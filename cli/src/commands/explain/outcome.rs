@@ -33,7 +33,10 @@ pub(super) struct ExplainedResource {
     pub(super) since: Timestamp,
     /// The stop by Curfew, if the resource was not started since.
     pub(super) stopped: Option<StoppedByCurfew>,
+    /// Its cost.
     pub(super) usd_per_hour: Option<Rate>,
+    /// The part of the cost that a stop or a deletion saves.
+    pub(super) saves_usd_per_hour: Option<Rate>,
     pub(super) price_source: Option<String>,
     #[serde(skip)]
     pub(super) costs: Option<String>,
@@ -127,7 +130,8 @@ impl ExplainedResource {
         let is_by_the_hour = !target.resource.as_str().starts_with("vol-");
         let costs = if is_by_the_hour { price::format_quote(quote) } else { price::format_monthly_quote(quote) };
         Self {
-            usd_per_hour: price::rate(quote),
+            usd_per_hour: price::cost(quote),
+            saves_usd_per_hour: price::rate(quote),
             price_source: quote.map(|quote| quote.source.describe()),
             costs: Some(costs).filter(|_| !target.resource.as_str().starts_with("snap-")),
             mode: Some(mode.mode),
@@ -218,6 +222,7 @@ impl ExplainedResource {
             stopped: None,
             held: None,
             usd_per_hour: None,
+            saves_usd_per_hour: None,
             price_source: None,
             costs: None,
             mode: None,

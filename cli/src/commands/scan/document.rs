@@ -9,12 +9,12 @@
 //!   "findings": [{
 //!     "region": "us-east-1", "resource": "i-0abc", "kinds": ["idle", "untagged"],
 //!     "team": "vision", "owner": null, "name": null, "what": "g5.xlarge",
-//!     "usd_per_hour": 1.006, "usd_per_month": 734.38, "price_source": "Price List of 2026-09-01",
+//!     "usd_per_hour": 1.006, "usd_per_month": 734.38, "saves_usd_per_month": 734.38, "price_source": "Price List of 2026-09-01",
 //!     "evidence": "idle from …", "notify_only": "local-disk", "created_at": null, "controller": null
 //!   }],
-//!   "kinds": [{"kind": "idle", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
-//!   "teams": [{"team": "vision", "findings": 1, "usd_per_month": 734.38, "unknown_prices": 0}],
-//!   "total": {"findings": 1, "usd_per_month": 734.38, "unknown_prices": 0},
+//!   "kinds": [{"kind": "idle", "findings": 1, "usd_per_month": 734.38, "saves_usd_per_month": 734.38, "unknown_prices": 0}],
+//!   "teams": [{"team": "vision", "findings": 1, "usd_per_month": 734.38, "saves_usd_per_month": 734.38, "unknown_prices": 0}],
+//!   "total": {"findings": 1, "usd_per_month": 734.38, "saves_usd_per_month": 734.38, "unknown_prices": 0},
 //!   "gaps": [{"region": "eu-west-3", "call": "ec2:DescribeInstances", "error": "…"}],
 //!   "unanswered": []
 //! }
@@ -22,8 +22,9 @@
 //!
 //! `seen` counts instances with an accelerator, how many of these could not be judged for idleness, as `CloudWatch` did not
 //! answer, and volumes that are attached to nothing. `unanswered` are the regions that had not answered when the look was
-//! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours. A
-//! price that is not known is null, and is in no sum; `price_source` says whose it is: the Price List, a Spot price, or a table that comes
+//! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours.
+//! `usd_per_hour` and `usd_per_month` are costs; `saves_usd_per_month` is the part that a stop or a deletion saves, which is less of capacity that
+//! is paid for anyway. A price that is not known is null, and is in no sum; `price_source` says whose it is: the Price List, a Spot price, or a table that comes
 //! with Curfew; `notify_only` is why Curfew would only notify about an idle instance;
 //! `created_at` is of volumes. What has no team is in the entry of
 //! `teams` whose team is null. These lists begin with the dearest; what has no known price comes last, the largest first.
@@ -77,6 +78,8 @@ struct ScanRow<'a> {
     usd_per_hour: Option<Rate>,
     #[serde(serialize_with = "money::as_usd_per_month")]
     usd_per_month: Option<Rate>,
+    #[serde(serialize_with = "money::as_usd_per_month")]
+    saves_usd_per_month: Option<Rate>,
     price_source: Option<String>,
     evidence: &'a str,
     notify_only: Option<NotifyOnlyReason>,
@@ -103,6 +106,8 @@ struct TotalOutput {
     findings: usize,
     #[serde(serialize_with = "money::as_usd_per_month")]
     usd_per_month: Option<Rate>,
+    #[serde(serialize_with = "money::as_usd_per_month")]
+    saves_usd_per_month: Option<Rate>,
     unknown_prices: usize,
 }
 
@@ -131,8 +136,9 @@ fn row(finding: &ScanFinding) -> ScanRow<'_> {
         owner: finding.owner.as_deref(),
         name: finding.name.as_deref(),
         what: &finding.what,
-        usd_per_hour: price::rate(finding.price),
-        usd_per_month: price::rate(finding.price),
+        usd_per_hour: price::cost(finding.price),
+        usd_per_month: price::cost(finding.price),
+        saves_usd_per_month: price::rate(finding.price),
         price_source: finding.price.map(|quote| quote.source.describe()),
         evidence: &finding.evidence,
         notify_only: finding.notify_only,
@@ -142,6 +148,10 @@ fn row(finding: &ScanFinding) -> ScanRow<'_> {
 }
 
 fn sum(total: FindingTotal) -> TotalOutput {
-    let usd_per_month = Some(total.rate().unwrap_or_default());
-    TotalOutput { findings: total.findings, usd_per_month, unknown_prices: total.unknown_prices }
+    TotalOutput {
+        findings: total.findings,
+        usd_per_month: Some(total.rate().unwrap_or_default()),
+        saves_usd_per_month: Some(total.saved_rate().unwrap_or_default()),
+        unknown_prices: total.unknown_prices,
+    }
 }

@@ -272,21 +272,26 @@ fn teams(findings: &[ScanFinding]) -> Table<4> {
     table
 }
 
-/// `3 findings, $734.38 a month and 1 of unknown price`.
+/// `3 findings, $734.38 a month and 1 of unknown price`; where stops save less, also what they save.
 fn summary(total: FindingTotal) -> String {
     let FindingTotal { findings, unknown_prices, .. } = total;
     let found = screen::counted(findings, "finding");
+    let saves = if total.rate() == total.saved_rate() {
+        String::new()
+    } else {
+        format!(" (stops save ${})", money(total.saved_rate()))
+    };
     match unknown_prices {
-        0 => format!("{found}, ${} a month", money(total.rate())),
+        0 => format!("{found}, ${} a month{saves}", money(total.rate())),
         _ if unknown_prices == findings => format!("{found} of unknown price"),
-        _ => format!("{found}, ${} a month and {unknown_prices} of unknown price", money(total.rate())),
+        _ => format!("{found}, ${} a month{saves} and {unknown_prices} of unknown price", money(total.rate())),
     }
 }
 
 /// USD of a month, to the cent, with a star where something has to be said of the price: [`caveats`] says it.
 fn cost(finding: &ScanFinding) -> String {
     let star = finding.price.and_then(|quote| quote.source.caveat()).map_or("", |_| "*");
-    money(price::rate(finding.price)) + star
+    money(price::cost(finding.price)) + star
 }
 
 /// `* table of 2026-09-24`.

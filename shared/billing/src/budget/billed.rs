@@ -170,9 +170,11 @@ impl CostExplorerFigures {
         let difference = Amount::from_usd(self.ledger_says_more_usd.abs());
         let compared = if difference.usd_micros() == 0 {
             "the ledger says the same".to_owned()
+        } else if self.ledger_says_more_usd < 0.0 {
+            format!("the ledger says {difference} less")
         } else {
-            let than = if self.ledger_says_more_usd < 0.0 { "less" } else { "more" };
-            format!("the ledger says {difference} {than}")
+            // Usage under a Reserved Instance is billed at nothing there.
+            format!("the ledger says {difference} more, by prices without Reserved Instances and Savings Plans")
         };
         let Self { from, until, all_usd, .. } = self;
         format!(
@@ -321,7 +323,7 @@ mod tests {
         };
         let more = compared(&[("g5.xlarge", 101.0), ("p5.48xlarge", 0.25)]);
         assert_eq!((more.usd.usd(), more.all_usd.usd(), more.ledger_says_more_usd), (100.5, 179.5, 0.75));
-        insta::assert_snapshot!(more.describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says $0.75 more. All of EC2 and EBS: $179.50");
+        insta::assert_snapshot!(more.describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says $0.75 more, by prices without Reserved Instances and Savings Plans. All of EC2 and EBS: $179.50");
         insta::assert_snapshot!(compared(&[("g5.xlarge", 100.0)]).describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says $0.50 less. All of EC2 and EBS: $179.50");
         insta::assert_snapshot!(compared(&[("g5.xlarge", 100.5)]).describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $179.50");
         assert_eq!(compared(&[]).usd, Amount::ZERO);

@@ -11,8 +11,8 @@ use model::money::{Amount, Rate};
 use model::notification_log::NO_TEAM;
 
 use super::{
-    Budget, BudgetHolder, BudgetMonth, BudgetReservation, BudgetVerdict, LedgerSpends, ObservationGap, OtherSpenders,
-    STALE_AFTER, Spend, Spender, UnpricedResource, explain, forecast,
+    Budget, BudgetHolder, BudgetMonth, BudgetReservation, BudgetVerdict, LedgerSpends, MachineFacts, ObservationGap,
+    OtherSpenders, STALE_AFTER, Spend, Spender, UnpricedResource, forecast, remedy,
 };
 use crate::price::PriceSource;
 
@@ -107,6 +107,7 @@ pub struct BudgetBooks<'a> {
     current: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
     before: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
     earlier: &'a BTreeMap<BudgetHolder, Budget>,
+    machines: Option<&'a BTreeMap<ResourceId, MachineFacts>>,
 }
 
 impl<'a> BudgetBooks<'a> {
@@ -143,7 +144,13 @@ impl<'a> BudgetBooks<'a> {
         let (current, before) = (by_holder(&spends.current), by_holder(&spends.before));
         let ledger_began = spends.ledger_began.unwrap_or(now);
         let observation_gaps = ObservationGap::from_blind_spans(&spends.blind, ledger_began);
-        Self { terms, period, now, ledger_began, observation_gaps, current, before, earlier }
+        Self { terms, period, now, ledger_began, observation_gaps, current, before, earlier, machines: None }
+    }
+
+    /// The books with facts about running machines, by which the advice is ordered.
+    #[must_use]
+    pub fn with_machines(self, machines: &'a BTreeMap<ResourceId, MachineFacts>) -> Self {
+        Self { machines: Some(machines), ..self }
     }
 
     /// The holders of documents: the account, and every team that has a section, spend, or a reservation; of those without a budget as many as fit
@@ -236,7 +243,7 @@ impl<'a> BudgetBooks<'a> {
             ..Budget::default()
         };
         budget.count_reservations();
-        budget.remedy = explain::remedy(&budget, spends, &self.period, self.now);
+        budget.remedy = remedy::remedy(&budget, spends, self.machines, &self.period, self.now);
         budget
     }
 

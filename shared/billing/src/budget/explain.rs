@@ -1,21 +1,15 @@
 //! A budget in words: where it stands, on what the money was spent, and what would bring its holder back under it.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use model::config::OverBudget;
 use model::duration;
 use model::foreign_text::{describe_name, describe_owner, quoted_unless_word};
-use model::id::{Region, ResourceId};
 use model::mode::Mode;
-use model::moment::after;
 use model::money::{Amount, Rate};
 
-use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, SavingAction, Spend, Spender, observation_gap};
-
-/// The most running resources that a remedy names for a stop.
-const NAMED_MAX: usize = 5;
+use super::{Budget, BudgetHolder, BudgetRemainder, BudgetVerdict, Spender, observation_gap, others};
 
 /// The whole notification about a budget: one paragraph.
 #[must_use]
@@ -33,15 +27,19 @@ pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> 
     if budget.reserved_usd.is_a_cent() {
         let _ = write!(text, "; {} more is reserved for jobs", budget.reserved_usd);
     }
-    let left = budget.remaining_usd.unwrap_or_default();
-    let at_least = if budget.uncertain_usd.is_a_cent() && left.is_a_cent() { "at least " } else { "" };
-    let _ = write!(text, "; {at_least}{left} is left.");
+    let BudgetRemainder { amount, bound } = budget.remainder();
+    let bound = bound.map(|bound| format!("{bound} ")).unwrap_or_default();
+    let _ = write!(text, "; {bound}{amount} is left.");
     for sentence in consequence(budget).into_iter().chain(made_up_of(budget)).chain(unknown(budget)) {
         text.push(' ');
         text += &sentence;
     }
     if let Some(forecast) = budget.forecast_usd {
-        let _ = write!(text, " By the end of the month, {forecast} will be spent: {}.", budget.forecast_method);
+        let _ = write!(
+            text,
+            " The forecast is an estimated {forecast} by the end of the month: {}.",
+            budget.forecast_method
+        );
     }
     for sentence in &budget.remedy {
         text.push(' ');
@@ -122,100 +120,4 @@ fn unknown(budget: &Budget) -> Vec<String> {
         observation_gap::describe_gaps(&budget.observation_gaps).map(|gap| format!("Curfew did not observe {gap}.")),
     );
     found
-}
-
-/// `1 other`, `2 others`.
-fn others(count: usize) -> String {
-    if count == 1 { "1 other".to_owned() } else { format!("{count} others") }
-}
-
-/// Returns the steps that would bring the holder back under its budget, or says that none does. Empty if nothing has to change, or without
-/// a budget.
-pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, now: Timestamp) -> Vec<String> {
-    let Some(limit) = budget.budget_usd else { return Vec::new() };
-    let burn: Rate = spends.iter().filter_map(|one| one.rate).sum();
-    let endable = spends.iter().filter(|one| one.ends != SavingAction::Nothing);
-    let mut running: Vec<(&Spend, Rate)> = endable.filter_map(|one| Some((*one, one.rate?))).collect();
-    running.sort_by_key(|(_, rate)| std::cmp::Reverse(*rate));
-    if budget.spent_usd >= limit {
-        return remedy_of_spent(budget.spent_usd.saturating_sub(limit), &running, period);
-    }
-    let left = limit.saturating_sub(budget.spent_usd).saturating_sub(budget.reserved_usd);
-    let Some(affordable) = left.spread_over(period.seconds_left(now)).filter(|affordable| burn > *affordable) else {
-        return Vec::new();
-    };
-    let lasts = i64::try_from(left.lasts_at(burn).unwrap_or_default()).unwrap_or(i64::MAX);
-    let spent_at = after(now, SignedDuration::from_secs(lasts));
-    let pace = format!(
-        "What runs now costs {burn}, which uses up the rest by {spent_at}; {affordable} would last until the month ends at {}.",
-        period.to
-    );
-    let mut rest = burn;
-    let enough = running.iter().copied().take_while(|(_, rate)| {
-        let goes = rest > affordable;
-        rest = rest.less(if goes { *rate } else { Rate::ZERO });
-        goes
-    });
-    let chosen: Vec<(&Spend, Rate)> = enough.collect();
-    let ends = match rest > affordable {
-        _ if chosen.is_empty() => {
-            vec![
-                "Stopping instances saves none of that: it is for volumes, or for capacity that is paid for anyway."
-                    .to_owned(),
-            ]
-        }
-        // All of them, and yet too much goes on.
-        true => ending("Nothing keeps it until then; to spend it later,", &chosen),
-        false => ending("To stay within it,", &chosen),
-    };
-    [pace].into_iter().chain(ends).collect()
-}
-
-/// Explains that only a larger budget or the next month brings a spent budget back under its limit.
-fn remedy_of_spent(over: Amount, running: &[(&Spend, Rate)], period: &BudgetMonth) -> Vec<String> {
-    let over = if over.is_a_cent() { format!("it is {over} over") } else { "all of it is spent".to_owned() };
-    let nothing = format!(
-        "Nothing brings it back under its budget this month: {over}. The next month begins at {}; a larger budget is set by \
-         monthly_budget_usd in config/curfew.toml.",
-        period.to
-    );
-    let ends = if running.is_empty() { Vec::new() } else { ending("To spend no more,", running) };
-    [nothing].into_iter().chain(ends).collect()
-}
-
-/// Names the resources to stop, and the commands that stop them: the last sentence, so that they can be copied.
-fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
-    let (named, rest) = running.split_at(running.len().min(NAMED_MAX));
-    let mut words: Vec<String> = named.iter().map(|(one, rate)| endable(one, *rate)).collect();
-    if !rest.is_empty() {
-        let rate: Rate = rest.iter().map(|(_, rate)| *rate).sum();
-        words.push(format!("{} ({rate})", others(rest.len())));
-    }
-    let mut sentences = vec![format!("{to} stop {}.", words.join(", "))];
-    if named.iter().any(|(one, _)| one.ends == SavingAction::Terminating) {
-        sentences.push(
-            "A Spot instance of a one-time request can only be terminated; of a persistent one, cancel the request first."
-                .to_owned(),
-        );
-    }
-    if named.iter().any(|(one, _)| one.ends == SavingAction::EndingSageMaker) {
-        sentences.push("Endpoints and apps of SageMaker can only be deleted.".to_owned());
-    }
-    let mut by_region: BTreeMap<&Region, Vec<&ResourceId>> = BTreeMap::new();
-    for (one, _) in named.iter().filter(|(one, _)| one.ends == SavingAction::Stopping) {
-        by_region.entry(&one.region).or_default().push(&one.resource);
-    }
-    let command = |(region, ids): (&Region, Vec<&ResourceId>)| {
-        let ids = ids.into_iter().map(ResourceId::as_str).collect::<Vec<_>>().join(" ");
-        format!("aws ec2 stop-instances --region {region} --instance-ids {ids}")
-    };
-    let commands: Vec<String> = by_region.into_iter().map(command).collect();
-    sentences.extend((!commands.is_empty()).then(|| format!("The command: {}", commands.join("; "))));
-    sentences
-}
-
-/// `i-0abc (g5.xlarge on Spot, us-east-1, $0.40/h)`.
-fn endable(one: &Spend, rate: Rate) -> String {
-    let spot = if one.ends == SavingAction::Terminating { " on Spot" } else { "" };
-    format!("{} ({}{spot}, {}, {rate})", one.resource, one.what, one.region)
 }

@@ -313,7 +313,10 @@ fn figures_of_tables_are_named_together() {
     let (volume, instance) = (book.volume_cost(&gp3()).unwrap(), book.saved_by_ending(&instance().build()).unwrap());
     let prepaid = Quote { rate: Rate::ZERO, source: PriceSource::Prepaid { costs: Some(instance.rate) } };
     let all = [volume, prepaid, instance, volume];
-    assert_eq!(format_quote_sum(all.into_iter()), "$1.03/h ($750 a month; table of 2026-09-24, table of 2026-09-30)");
+    assert_eq!(
+        format_quote_sum(all.into_iter()),
+        "$2.03/h ($1,484 a month; table of 2026-09-24, table of 2026-09-30), of which stops save $1.03/h"
+    );
     assert_eq!(with_caveats("x".to_owned(), [volume, volume].into_iter()), "x (table of 2026-09-30)");
     assert_eq!(caveats([prepaid].into_iter()), None);
     assert_eq!(format_quote(Some(prepaid)), "$1.01/h ($734 a month), of which a stop saves nothing");
@@ -348,7 +351,7 @@ fn of_type(volume_type: &str, size_gib: u64, iops: Option<u64>) -> Volume {
 }
 
 fn a_month(volume: Volume) -> String {
-    money::format_monthly_rate(rate(PriceBook::dated().volume_cost(&volume)))
+    model::money::format_monthly_rate(rate(PriceBook::dated().volume_cost(&volume)))
 }
 
 #[test]

@@ -33,7 +33,7 @@ async fn it_is_asked_once_for_ec2_and_ebs_by_instance_type() {
     let bill = billed(&aws, days()).await.unwrap();
     assert_eq!(shown(&bill), [("NoInstanceType".to_owned(), -250_000), ("g5.xlarge".to_owned(), 100_500_000)]);
     assert_eq!(bill.days, days());
-    insta::assert_snapshot!(calls.said().join("\n"), @r#"GetCostAndUsage {"Filter":{"And":[{"Dimensions":{"Key":"SERVICE","Values":["Amazon Elastic Compute Cloud - Compute","EC2 - Other"]}},{"Not":{"Dimensions":{"Key":"RECORD_TYPE","Values":["Credit","Refund","Tax"]}}}]},"Granularity":"MONTHLY","GroupBy":[{"Key":"INSTANCE_TYPE","Type":"DIMENSION"}],"Metrics":["UnblendedCost"],"TimePeriod":{"End":"2026-11-20","Start":"2026-11-01"}}"#);
+    insta::assert_snapshot!(calls.said().join("\n"), @r#"GetCostAndUsage {"Filter":{"And":[{"Dimensions":{"Key":"SERVICE","Values":["Amazon Elastic Compute Cloud - Compute","EC2 - Other"]}},{"Not":{"Dimensions":{"Key":"RECORD_TYPE","Values":["Credit","Refund","SavingsPlanNegation","Tax"]}}}]},"Granularity":"MONTHLY","GroupBy":[{"Key":"INSTANCE_TYPE","Type":"DIMENSION"}],"Metrics":["UnblendedCost"],"TimePeriod":{"End":"2026-11-20","Start":"2026-11-01"}}"#);
 }
 
 #[tokio::test]

@@ -106,6 +106,7 @@ fn described(item: InstanceXml<'_>, region: &Region) -> Option<DescribedInstance
         root_on_instance_storage: item.root_device_type.as_deref() == Some("instance-store"),
         operator: manager(item.managed, item.principal),
         prepaid,
+        capacity_reservation: item.capacity_reservation.filter(|id| !id.is_empty()).map(ResourceId::new),
         plain_linux,
         host: None,
         state_reason: item.state_reason.filter(|code| !code.is_empty()).map(Cow::into_owned),

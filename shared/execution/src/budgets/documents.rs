@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use billing::budget::{
-    Budget, BudgetBooks, BudgetHolder, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, ReservationTimes,
+    Budget, BudgetBooks, BudgetHolder, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, MachineFacts,
+    ReservationTimes,
 };
 use billing::ledger::CalendarMonth;
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
+use model::id::ResourceId;
 use model::observation::{Gap, GapKind};
 use ports::{BudgetCloud, StoreError, Versioned};
 use reaping::policy::Policy;
@@ -98,6 +100,7 @@ pub(super) async fn renewed(
     policy: &Policy,
     months: &BudgetMonths,
     ledgers: &LedgerSummary,
+    machines: &BTreeMap<ResourceId, MachineFacts>,
     documents: LoadedBudgets,
 ) -> (UpdatedBudgets, Vec<Gap>) {
     let LedgerSummary { spends, is_whole, is_before_whole, .. } = ledgers;
@@ -115,7 +118,7 @@ pub(super) async fn renewed(
     let values = |all: &StoredBudgets| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
     let (known, earlier): (BTreeMap<BudgetHolder, Budget>, BTreeMap<BudgetHolder, Budget>) =
         (values(&stored), values(&stored_before));
-    let books = BudgetBooks::new(terms, spends, &earlier, run.now);
+    let books = BudgetBooks::new(terms, spends, &earlier, run.now).with_machines(machines);
     // A document that cannot be renewed stays; an unreadable one is unknown.
     let mut budgets: BTreeMap<BudgetHolder, Budget> =
         holders.into_iter().map(|holder| (holder, Budget::default())).collect();

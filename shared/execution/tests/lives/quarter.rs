@@ -163,6 +163,8 @@ struct QuarterTally {
     carried: u64,
     tight: u64,
     doubled: u64,
+    /// Advice that names something idle before something busy.
+    advised: u64,
 }
 
 struct QuarterWorld {
@@ -323,9 +325,9 @@ fn live(seed: u64, extent: &QuarterSize) -> QuarterTally {
 
 #[test]
 fn at_the_turn_of_a_month_spend_and_reservations_exceed_no_budget_by_more_than_a_beats_burn() {
-    let QuarterTally { admitted, swaps_lost, beats_lost, into_next_month, carried, doubled, .. } =
+    let QuarterTally { admitted, swaps_lost, beats_lost, into_next_month, carried, doubled, advised, .. } =
         live(SEEDS.start, &TURN);
-    let counts = [admitted, swaps_lost, beats_lost, into_next_month, carried, doubled];
+    let counts = [admitted, swaps_lost, beats_lost, into_next_month, carried, doubled, advised];
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}: something never happened");
 }
 
@@ -353,9 +355,21 @@ fn check_a_quarter(seed: u64) {
         carried,
         tight,
         doubled,
+        advised,
     } = tally;
-    let counts =
-        [admitted, too_much, unknown, by_account, swaps_lost, beats_lost, into_next_month, carried, tight, doubled];
+    let counts = [
+        admitted,
+        too_much,
+        unknown,
+        by_account,
+        swaps_lost,
+        beats_lost,
+        into_next_month,
+        carried,
+        tight,
+        doubled,
+        advised,
+    ];
     assert!(counts.iter().all(|count| *count > 0), "seed {seed}: {counts:?}: something never happened");
     assert!(admitted >= 2 * QUARTER.jobs, "seed {seed}: only {admitted} jobs were launched");
 }

@@ -1,6 +1,7 @@
 //! The truth: machines with their tags, state and work, as EC2 has them. It uses nothing of the policy.
 
 use model::curfew_tags::LABELS;
+use model::fixture::untagged;
 use model::instance::{
     Accelerator, Instance, InstanceState, InstanceTypeFacts as Type, PrepaidCapacity, PurchaseOption,
 };
@@ -165,11 +166,9 @@ impl SimulatedMachine {
             root_on_instance_storage: chance.one_in(30),
             operator: (foreign == Some(ForeignController::Operator)).then(|| "eks.amazonaws.com".to_owned()),
             prepaid,
-            zone: None,
-            plain_linux: true,
             host: Some(host.clone()),
-            state_reason: None,
             machine: Type { accelerator, accelerators: gpus, vcpus, instance_storage_gb, ..Type::UNKNOWN },
+            ..untagged().build()
         };
         let reporting = match instrumented {
             Instrumentation::Fully => gpus,

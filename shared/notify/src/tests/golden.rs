@@ -94,7 +94,7 @@ fn hours_begin() {
     assert_snapshot!(golden(&again), @r#"
     Curfew requested another start of i-0abc of team vision after a failed one at 2026-09-01 12:00 UTC.
 
-    i-0abc (g5.xlarge, owner "ada", us-east-1): within its hours (Mon-Fri 08:00-20:00 UTC) since 2026-09-01T08:00:00Z. Its start was requested again; the last one failed with Client.InternalError: as a rule EC2 may not use the KMS key of one of its encrypted volumes: name that key in the stack's parameter VolumeKeyArns.
+    i-0abc (g5.xlarge, owner "ada", us-east-1): within its hours (Mon-Fri 08:00-20:00 UTC) since 2026-09-01T08:00:00Z. Its start was requested again; the last one failed with Client.InternalError: as a rule EC2 may not use the KMS key of one of its encrypted volumes: name that key in the stack's parameter VolumeKeyArns (aws ec2 describe-volumes --region us-east-1 --filters Name=attachment.instance-id,Values=i-0abc --query 'Volumes[].KmsKeyId').
     "#);
 }
 
@@ -290,11 +290,12 @@ fn what_sns_refused_before_comes_with_what_is_new() {
 
 #[test]
 fn what_is_paid_for_anyway_shows_what_it_costs_and_saves() {
-    let reserved = instance().prepaid(model::instance::PrepaidCapacity::CapacityReservation);
+    let reserved = instance().in_reservation("cr-0abc");
     assert_snapshot!(golden(&done(reserved, &idle(), ENFORCED)), @r#"
     Curfew only notifies (idle): i-0abc of team vision at 2026-09-01 12:00 UTC: $1.01/h.
 
     i-0abc (g5.xlarge, owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It costs $1.01/h ($734 a month), of which a stop saves nothing. Curfew only notifies: its capacity is reserved or dedicated and is paid for in any case, so a stop saves nothing until you release that capacity.
+    Give up its capacity reservation: aws ec2 cancel-capacity-reservation --region us-east-1 --capacity-reservation-id cr-0abc
     "#);
 }
 

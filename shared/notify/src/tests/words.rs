@@ -133,3 +133,11 @@ fn somebody_elses_is_named_by_its_controller() {
     let member = planned(instance().tag("aws:autoscaling:groupName", "workers"), &idle(), ENFORCED);
     check(&member, "info", &["Auto Scaling group (workers)", "idle", "Curfew skips it"]);
 }
+
+#[test]
+fn where_no_label_fits_a_command_makes_room() {
+    let full = (0..48).fold(instance(), |instance, number| instance.tag(&format!("k{number}"), ""));
+    let command =
+        "Remove a tag that nothing needs: aws ec2 delete-tags --region us-east-1 --resources i-0abc --tags Key=KEY";
+    check(&done(full, &idle(), ENFORCED), "warning", &["remove some tags.", command]);
+}

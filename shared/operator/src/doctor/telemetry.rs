@@ -48,7 +48,7 @@ pub fn check(all: &[InstanceTelemetry<'_>], metrics: &MetricsConfig, prices: &Pr
     let mut lacking: Vec<(Option<Quote>, &InstanceTelemetry<'_>)> =
         all.iter().filter(|one| !one.is_full()).map(|one| (prices.saved_by_ending(one.instance), one)).collect();
     lacking.sort_by(|(quote, one), (other_quote, other)| {
-        price::rate(*other_quote).cmp(&price::rate(*quote)).then_with(|| one.instance.id.cmp(&other.instance.id))
+        price::cost(*other_quote).cmp(&price::cost(*quote)).then_with(|| one.instance.id.cmp(&other.instance.id))
     });
     let mut findings: Vec<DoctorFinding> =
         lacking.iter().take(SHOWN_MAX).map(|(quote, one)| finding(one, metrics, *quote)).collect();

@@ -131,6 +131,7 @@ fn instance(id: &str) -> Instance {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        capacity_reservation: None,
         zone: None,
         plain_linux: true,
         host: None,

@@ -1,3 +1,4 @@
+mod advice;
 mod reservations;
 mod retag;
 mod text;

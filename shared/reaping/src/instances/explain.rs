@@ -14,7 +14,9 @@ use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
 use model::rule::Rule;
 use model::usage::{Usage, UsageQuery, UsageWindow};
+use plan::NotifyOnlyReason;
 
+use super::feasible::describe_prepaid;
 use super::{InstanceCase, NOT_ASKED, decide};
 use crate::engine::{ResourceCase, RunningCase};
 use crate::explain::{Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name};
@@ -39,7 +41,12 @@ pub fn explain(
         let owner = controller(instance, &policy.config.managed).unwrap_or_default();
         format!("managed by {owner}; change it there")
     });
-    let rules = case.rules(&curfew_tags);
+    let mut rules = case.rules(&curfew_tags);
+    if instance.prepaid.is_some() {
+        for row in &mut rules {
+            row.when = row.when.replace(NotifyOnlyReason::SavesNothing.explain(), &describe_prepaid(instance));
+        }
+    }
     let curfew_tags = curfew_tags.unwrap_or_default();
     Some(Explanation {
         target: case.target(),

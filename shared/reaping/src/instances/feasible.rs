@@ -50,6 +50,12 @@ pub(crate) fn feasible(
     scratch_grace(subject, instance, rule).map(|_| ending).ok_or(NotifyOnlyReason::LocalDisk)
 }
 
+/// The reason why a stop saves nothing, and the command that changes that.
+pub(super) fn describe_prepaid(instance: &Instance) -> String {
+    let command = instance.release_command().map(|command| format!(": `{command}`")).unwrap_or_default();
+    format!("{}{command}", NotifyOnlyReason::SavesNothing.explain())
+}
+
 /// The shortest grace before an action that loses the NVMe storage; zero without any, and `None` if it must not be lost. For idleness the
 /// instance's own tag decides, else its team's setting, else the account's. For other rules only the owner's own `curfew:local-disk` counts.
 pub(crate) fn scratch_grace(subject: Subject<'_>, instance: &Instance, rule: Rule) -> Option<SignedDuration> {

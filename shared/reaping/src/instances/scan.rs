@@ -15,6 +15,7 @@ use model::usage::{IdleEvidence, UnknownUsage, Usage};
 use plan::report::RecordedEvidence;
 use plan::{Facts, NotifyOnlyReason, SkipReason};
 
+use super::feasible::describe_prepaid;
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::{ResourceCase, RunningCase};
@@ -73,9 +74,10 @@ impl InstanceCase<'_> {
             ),
             in_short: summarize_unknown(unknown),
         }));
-        let prepaid_note = self.instance.prepaid.map(|_| {
-            (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for in any case (reserved)".to_owned())
-        });
+        let prepaid_note = self
+            .instance
+            .prepaid
+            .map(|_| (describe_prepaid(self.instance), "a stop saves nothing (reserved)".to_owned()));
         let finding = ScanFinding::from_kinds(self.target(), findings, prepaid_note, &self.curfew_tags())?;
         let is_judged = finding.kinds.iter().any(|kind| matches!(kind, FindingKind::Idle | FindingKind::Reserved));
         Some(ScanFinding {

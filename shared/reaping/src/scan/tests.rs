@@ -115,9 +115,30 @@ fn what_an_end_saves_is_known_or_not_or_nothing() {
     assert_eq!(rate(instance()), Some(1.006));
     assert_eq!(rate(instance().region("eu-central-1")), None);
     assert_eq!(rate(instance().purchase(PurchaseOption::SpotOneTime)), None);
-    assert_eq!(rate(instance().prepaid(PrepaidCapacity::CapacityReservation)), Some(0.0));
-    let findings = scan_one(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
-    assert!(findings[0].evidence.ends_with("a stop saves nothing until you release that capacity"), "{findings:?}");
+    assert_eq!(rate(instance().in_reservation("cr-0abc")), Some(0.0));
+    let evidence = |builder| scan_one(builder, idle(), "").remove(0).evidence;
+    let unnamed = evidence(instance().prepaid(PrepaidCapacity::CapacityReservation));
+    assert!(unnamed.ends_with("a stop saves nothing until you release that capacity"), "{unnamed}");
+    let named = evidence(instance().in_reservation("cr-0abc"));
+    let command = "aws ec2 cancel-capacity-reservation --region us-east-1 --capacity-reservation-id cr-0abc";
+    assert!(named.ends_with(&format!("until you release that capacity: `{command}`")), "{named}");
+}
+
+#[test]
+fn what_a_stop_does_not_save_is_a_cost_all_the_same() {
+    let scan = |builder| scan_one(builder, idle(), "").remove(0);
+    let mut findings = [
+        scan(instance().id("i-1")),
+        scan(instance().id("i-2").of_type("p5.48xlarge").in_reservation("cr-0abc")),
+        scan(instance().id("i-3").prepaid(PrepaidCapacity::DedicatedHost)),
+    ];
+    let total = FindingTotal::from_findings(&findings);
+    let usd_cents = |rate: Option<Rate>| rate.map(Rate::usd_cents_per_month);
+    let (saved, costs) = (73_438, 73_438 + 4_017_920);
+    assert_eq!((usd_cents(total.rate()), usd_cents(total.saved_rate())), (Some(costs), Some(saved)));
+    assert_eq!((total.findings, total.unknown_prices), (3, 1), "the cost on a dedicated host is unknown, not nothing");
+    sort(&mut findings);
+    assert_eq!(order(&findings), ["i-2", "i-1", "i-3"]);
 }
 
 #[test]
@@ -150,7 +171,7 @@ fn a_table_has_short_evidence() {
     );
     check_short(instance().tag("curfew:keep-untill", "x"), idle(), "1 GPU at 0 %; tag curfew:keep-untill unreadable");
     let prepaid = instance().prepaid(PrepaidCapacity::CapacityReservation);
-    check_short(prepaid, idle(), "1 GPU at 0 %; paid for in any case (reserved)");
+    check_short(prepaid, idle(), "1 GPU at 0 %; a stop saves nothing (reserved)");
     assert_eq!(scan_volume(volume())[0].in_short, "unattached, created 2026-08-01");
     let unreadable = scan_volume(volume().tag("curfew:mode", "perhaps")).remove(0);
     assert_eq!(unreadable.in_short, "unattached, created 2026-08-01; tag curfew:mode unreadable");
@@ -266,7 +287,7 @@ fn a_volume_without_tags_belongs_to_the_owner_of_its_snapshot() {
 }
 
 fn finding(resource: &str, team: Option<&str>, usd: Option<u64>) -> ScanFinding {
-    let source = PriceSource::Prepaid { costs: None };
+    let source = PriceSource::Table { of: "2026-09-24" };
     let price = usd.map(|usd| Quote { rate: Rate::from_usd_micros_per_month(usd * 1_000_000), source });
     let finding = scan_one(instance().id(resource), idle(), "").remove(0);
     ScanFinding { team: team.map(TeamName::from), price, ..finding }

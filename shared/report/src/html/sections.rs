@@ -110,10 +110,9 @@ pub(super) fn waste(report: &MonthReport) -> Markup {
 }
 
 fn waste_table(heading: &str, rows: &[&WasteRow]) -> Markup {
-    let total = rows.iter().filter_map(|row| row.usd_per_hour).fold(Rate::ZERO, |sum, rate| sum + rate);
     html! {
         div.scroll tabindex="0" role="region" aria-labelledby=(heading) { table {
-            caption { (rows.len()) " in all, " (monthly(total)) " a month" }
+            caption { (rows.len()) " in all, " (WasteRow::describe_sum(rows, "a month")) }
             thead { tr { th scope="col" { "Resource" } th scope="col" { "What" } th scope="col" { "Team" } th scope="col" { "State" }
                 th scope="col" { "Why" } th.n scope="col" { "A month" } } }
             tbody { @for row in rows.iter().take(ROWS_MAX) { tr {

@@ -171,7 +171,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     budget     $5,000.00  
     spent      $4,210.13  84 % of the budget; up to $3.20 more, because some stops were not observed; and what ran after 2026-11-21 22:30 UTC is not in it
     reserved     $120.00  for 1 job
-    left         $789.87  
+    left         $669.87  at most
     forecast   $4,900.00  98 % of the budget; as the last 7 days
     burn rate   $12.30/h  as far as prices are known
     verdict               ok

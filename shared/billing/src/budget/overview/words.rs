@@ -10,7 +10,7 @@ use model::money::Amount;
 use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
 
 use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_no_team};
-use crate::budget::{Budget, BudgetVerdict, observation_gap};
+use crate::budget::{Budget, BudgetRemainder, BudgetVerdict, observation_gap};
 
 /// The account in the table.
 pub(super) const ACCOUNT: &str = "(account)";
@@ -89,7 +89,10 @@ impl BudgetRow {
         facts.push(fact("reserved", Some(budget.reserved_usd), reserved(budget)));
         if budget.budget_usd.is_some() {
             facts.push(match over_by(budget) {
-                None => fact("left", budget.remaining_usd, String::new()),
+                None => {
+                    let BudgetRemainder { amount, bound } = budget.remainder();
+                    fact("left", Some(amount), bound.unwrap_or_default().to_owned())
+                }
                 over => fact("over by", over, String::new()),
             });
         }

@@ -51,6 +51,7 @@ async fn a_plain_instance_keeps_what_ec2_says() {
         root_on_instance_storage: false,
         operator: None,
         prepaid: None,
+        capacity_reservation: None,
         zone: Some("us-east-1a".to_owned()),
         plain_linux: true,
         host: None,
@@ -114,6 +115,8 @@ async fn prepaid_capacity_and_other_hardware() {
     for (xml, prepaid, plain_linux) in table {
         let instance = describe_one(&running(&xml)).await;
         assert_eq!((instance.prepaid, instance.plain_linux), (prepaid, plain_linux), "{xml}");
+        let id: Option<ResourceId> = xml.contains("cr-1").then(|| "cr-1".into());
+        assert_eq!(instance.capacity_reservation, id, "{xml}");
     }
 }
 

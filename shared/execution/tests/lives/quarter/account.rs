@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use billing::budget::billed::{BilledDays, CostExplorerBill};
 use billing::budget::{Budget, BudgetHolder};
-use billing::ledger::{CalendarMonth, Ledger, RegionObservation};
+use billing::ledger::{CalendarMonth, InspectedInstance, Ledger, RegionObservation};
 use billing::price;
 use billing::price::{PriceDocument, PriceQueries, PriceQuery};
 use execution::{Run, budgets};
@@ -21,11 +21,12 @@ use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
+use model::usage::{ActivityCache, LastInquiry};
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use ports::{
-    BudgetCloud, BudgetDocuments, CallError, Cloud, ConfigLoadError, Documents, Ec2Write, LedgerDocuments, StoreError,
-    Versioned,
+    ActivityDocuments, BudgetCloud, BudgetDocuments, CallError, Cloud, ConfigLoadError, Documents, Ec2Write,
+    LedgerDocuments, StoreError, Versioned,
 };
 use serde::Serialize;
 
@@ -70,7 +71,7 @@ pub(super) fn beat(world: &RefCell<QuarterWorld>, now: i64, is_doubled: bool) {
     });
     assert_eq!(gaps, [], "at {now}");
     if now % 7 == 0 {
-        world.borrow().check_documents(now);
+        world.borrow_mut().check_documents(now);
     }
 }
 
@@ -207,6 +208,36 @@ impl Documents for Account<'_> {
         }
         (*version, *there) = (*version + 1, prices.clone());
         Ok(Some(version.to_string()))
+    }
+}
+
+impl ActivityDocuments for Account<'_> {
+    /// Every machine of the family g5 is idle, and every other one busy.
+    async fn read_activity(&self, _region: &Region) -> Result<Versioned<ActivityCache>, StoreError> {
+        let world = self.world.borrow();
+        let seen = world.machines.iter().filter_map(|machine| machine.sighting(self.now, &world.jobs));
+        let inquiry = |InspectedInstance { instance, .. }: InspectedInstance| {
+            let (now, is_idle) = (stamp(self.now), instance.instance_type.as_str().starts_with("g5"));
+            let inquiry = LastInquiry {
+                at: now,
+                busy_until: (!is_idle).then_some(now),
+                shown_by: None,
+                found_idle_reserved: is_idle.then_some(false),
+                in_full_at: None,
+                idle_not_before: now,
+            };
+            (instance.id, inquiry)
+        };
+        Ok(versioned(0, ActivityCache { instances: seen.map(inquiry).collect() }))
+    }
+
+    async fn write_activity(
+        &self,
+        _region: &Region,
+        _activity: &ActivityCache,
+        _last: Option<&str>,
+    ) -> Result<(), StoreError> {
+        unreachable!("a beat only reads it")
     }
 }
 

@@ -8,12 +8,13 @@ use super::{HOUR, QuarterJob, QuarterWorld, ROUNDED, stamp};
 
 impl QuarterWorld {
     /// Every document that this beat has written.
-    pub(super) fn check_documents(&self, now: i64) {
+    pub(super) fn check_documents(&mut self, now: i64) {
         let month = self.month(now);
         let documents = self.documents(&month);
         assert!(documents.contains_key(&BudgetHolder::Account), "at {now}: no beat has written the account's document");
         for (holder, document) in documents.iter().filter(|(_, one)| one.as_of == Some(stamp(now))) {
             self.check_document(holder, document, &month, now);
+            self.tally.advised += u64::from(names_idle_before_busy(document));
         }
     }
 
@@ -56,4 +57,13 @@ impl QuarterWorld {
             "{holder:?} at {now}: {spent} spent and {reserved} reserved, where {allowed} is allowed, {burn} of it by the last beat"
         );
     }
+}
+
+/// Whether the advice names something idle and something busy. What is idle comes first.
+fn names_idle_before_busy(document: &Budget) -> bool {
+    let Some(advice) = document.remedy.iter().find(|sentence| sentence.contains(" stop i-")) else { return false };
+    let (last_idle, first_busy) = (advice.rfind("; idle at "), advice.find("; busy "));
+    let (Some(last_idle), Some(first_busy)) = (last_idle, first_busy) else { return false };
+    assert!(last_idle < first_busy, "{advice}");
+    true
 }

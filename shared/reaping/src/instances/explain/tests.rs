@@ -419,3 +419,12 @@ fn an_announced_action_is_explained_by_its_moment() {
     check("idle=stop@2026-09-02T14:05:00Z", "will be stopped at 2026-09-02 14:05 UTC (in 1 d 2 h): idle");
     assert_eq!(explained(instance(), &busy(), ENFORCED).describe_decision(time(NOW)), "skipped: it is busy");
 }
+
+#[test]
+fn the_command_that_gives_up_a_reservation_is_named() {
+    let evidence = "idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s";
+    let why = "its capacity is reserved or dedicated and is paid for in any case, so a stop saves nothing until you release that capacity";
+    let command = "aws ec2 cancel-capacity-reservation --region us-east-1 --capacity-reservation-id cr-0abc";
+    let reserved = instance().in_reservation("cr-0abc");
+    check(reserved, &idle(), Rule::Idle, &format!("Violated: {evidence}; notify only: {why}: `{command}`"));
+}
