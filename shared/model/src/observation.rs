@@ -87,6 +87,9 @@ impl ObservedResource {
     }
 }
 
+/// Beginning of [`Gap::call`] where it is no call.
+const JUDGING: &str = "judging ";
+
 /// Something that could not be seen. Never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
@@ -110,7 +113,13 @@ impl Gap {
     /// Makes the gap that a bug leaves in one resource.
     #[must_use]
     pub fn for_bug(bug: &Bug, region: &Region, resource: &ResourceId) -> Self {
-        Self::new(region, format!("judging {resource}"), bug.to_string(), GapKind::Part)
+        Self::new(region, format!("{JUDGING}{resource}"), bug.to_string(), GapKind::Part)
+    }
+
+    /// The resource in which a bug left the gap; `None` for a call.
+    #[must_use]
+    pub fn resource_of_bug(&self) -> Option<&str> {
+        self.call.strip_prefix(JUDGING)
     }
 
     /// The error as a run reports it.
