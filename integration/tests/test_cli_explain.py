@@ -46,7 +46,7 @@ def test_an_idle_instance_is_marked_and_stopped_as_explained(account: Account) -
         "kind": "step",
         "action": "mark",
         "reason": "idle",
-        "words": f"the next run notifies its owner, and marks it: idle, to be stopped from {row['deadline']} on",
+        "words": f"the next run notifies its subscribers, and marks it: idle, to be stopped from {row['deadline']} on",
     }
     assert account.tick().said(gpu) == ("mark", "idle", "done")
 
@@ -175,7 +175,7 @@ def test_an_explanation_for_people(account: Account) -> None:
     said = explain(account, gpu).fine()
     lines = said.out.splitlines()
     assert lines[0] == f'{gpu}  g5.xlarge "bench", team vision, owner "ada", us-east-1'
-    assert lines[1].startswith("  now               the next run notifies its owner, and marks it: idle")
+    assert lines[1].startswith("  now               the next run notifies its subscribers, and marks it: idle")
     assert lines[2].startswith("  state             running, launched ") and "$1.01/h" in lines[2]
     assert lines[3] == "  mode              enforce, by mode at the top of the configuration"
     assert lines[4].startswith("  idle              violated   idle from ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import Any
 
@@ -56,8 +57,11 @@ def test_a_run_fulfils_the_contract(account: Account) -> None:
     assert severities == {}
     told = first.message()
     deadline = first.step(idle)["evidence"]["deadline"]
-    lost, until = f"the NVMe scratch of {idle} (250 GB)", f"{moment(deadline):%Y-%m-%d %H:%M UTC}"
-    assert told.splitlines()[0] == f"Data lost: {lost}. Curfew will stop {idle} of team vision at {until}: $1.01/h."
+    until = f"{moment(deadline):%Y-%m-%d %H:%M UTC}"
+    stops = f'Curfew will stop {idle} (g5.xlarge "bench") of team vision at {until}: $1.01/h.'
+    assert told.splitlines()[0] == f"Will lose: 250 GB NVMe scratch. {stops}"
+    [subject] = [one["subject"] for one in first.messages if one["attributes"]["team"] == "vision"]
+    assert re.fullmatch(r"Curfew: bench \(g5\.xlarge, vision\) stops [\d-]* ?\d\d:\d\d UTC, loses 250 GB scratch, \$1\.01/h", subject)
     for part in ("g5.xlarge", '"bench"', 'owner "ada"', REGION, "idle", "$1.01/h", deadline, f"\nKeep it: curfew keep {idle} 7d"):
         assert part in told, part
     assert forgotten in first.message("untagged")

@@ -17,7 +17,7 @@ use model::mark::Mark;
 use model::mode::Mode;
 use model::sagemaker::SageMakerResource;
 use model::volume::{Snapshot, Volume};
-use plan::report::{OutcomeKind, StepOutcome};
+use plan::report::{FailedPart, OutcomeKind, StepOutcome};
 use plan::{Action, Announcement, InstanceAction, SnapshotAction, StaleStep, Step, StillHolds, Target, VolumeAction};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write, SageMakerWrite};
 
@@ -179,7 +179,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         let fresh = match self.seen.read_again(self.cloud).await {
             Ok(fresh) => fresh,
             Err(error) if is_gone(&error, self.step) => return Err(StepOutcome::from_kind(OutcomeKind::AlreadyGone)),
-            Err(error) => return Err(StepOutcome::with(OutcomeKind::Failed, error.to_string())),
+            Err(error) => return Err(StepOutcome::failed(FailedPart::Check, error.to_string())),
         };
         self.seen.still_holds(&fresh).map_err(|stale| {
             StepOutcome::from_kind(match stale {
@@ -315,8 +315,16 @@ fn outcome_of(error: &CallError, step: &Step) -> StepOutcome {
             let error = format!("{call} failed in {region}: {message}; every run within its hours tries again");
             StepOutcome::with(OutcomeKind::Failed, error)
         }
-        _ => StepOutcome { refusal: error.refusal(), ..StepOutcome::with(OutcomeKind::Failed, error.to_string()) },
+        _ => {
+            StepOutcome { refusal: error.refusal(), ..StepOutcome::failed(failed_part(error, step), error.to_string()) }
+        }
     }
+}
+
+fn failed_part(error: &CallError, step: &Step) -> FailedPart {
+    let is_label = matches!(error.call, "ec2:CreateTags" | "sagemaker:AddTags");
+    let is_action = step.action.stops_or_deletes() || step.action.is_start();
+    if is_label && is_action { FailedPart::Label } else { FailedPart::Call }
 }
 
 /// The reason why an action failed: IAM denies it without its label, which could not be written.
@@ -329,4 +337,30 @@ fn root_cause(label_error: Option<CallError>, error: CallError) -> CallError {
 
 fn tag(key: &'static str, value: &(impl Display + ?Sized)) -> Tag {
     (key, value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::fixture::instance;
+    use model::rule::Rule;
+    use plan::{AnnouncedActions, Evidence};
+
+    use super::*;
+
+    #[test]
+    fn a_label_that_fails_is_told_from_the_action_behind_it() {
+        let failed_part = |action: InstanceAction, call| {
+            let seen = instance().build();
+            let target = Target::bare(&seen.region, &seen.id);
+            let step =
+                Step::bare(target, Action::Instance(seen, action), Evidence::resolved(Rule::Idle), Mode::Enforce);
+            let region = step.target.region.clone();
+            outcome_of(&CallError::new(call, &region, CallErrorKind::Throttled, "slow"), &step).failed_part
+        };
+        let stop = || InstanceAction::Stop { mark: None, stopped: String::new() };
+        assert_eq!(failed_part(stop(), "ec2:CreateTags"), FailedPart::Label);
+        assert_eq!(failed_part(stop(), "ec2:StopInstances"), FailedPart::Call);
+        let mark = InstanceAction::Announce(Announcement::Mark(AnnouncedActions::new()));
+        assert_eq!(failed_part(mark, "ec2:CreateTags"), FailedPart::Call);
+    }
 }

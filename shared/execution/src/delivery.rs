@@ -42,7 +42,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
                 is_of_team && step.action.announced_actions().is_some() && outcome.kind == OutcomeKind::NotReached
             };
             for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
-                outcome.error = Some(format!("not marked, because its owner could not be notified: {error}"));
+                outcome.error = Some(format!("not marked, because its subscribers could not be notified: {error}"));
             }
             report.gaps.push(error.gap());
         }

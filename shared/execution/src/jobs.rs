@@ -293,7 +293,7 @@ async fn find_subscription(run: &Run<'_>) -> (ConfirmedSubscription, Option<Gap>
                 "the topic {topic_arn} has no confirmed subscription, so Curfew launches no new job; subscribe somebody and confirm the \
                  e-mail"
             );
-            let gap = Gap::new(run.cloud.home(), "sns:ListSubscriptionsByTopic", error, GapKind::Part);
+            let gap = Gap::new(run.cloud.home(), "sns:ListSubscriptionsByTopic", error, GapKind::Readers);
             (ConfirmedSubscription::NotFound, Some(gap))
         }
         Err(error) => (ConfirmedSubscription::Unknown, Some(error.gap())),

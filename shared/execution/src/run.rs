@@ -21,6 +21,7 @@ use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use futures::future::join;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use model::channels::NotificationChannels;
 use model::config::Config;
 use model::id::{Region, ResourceId, RunId};
@@ -28,7 +29,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
-use notify::AcceptedNotifications;
+use notify::{AcceptedNotifications, ConfigFault};
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents, StoreError};
@@ -117,7 +118,11 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     pub(crate) async fn config(&self) -> Result<Config, ConfigLoadError> {
         let read = self.store.read_config().await;
         if let Err(fault) = &read {
-            self.notify_refused_config(&fault.to_string()).await;
+            let kind = match fault {
+                ConfigLoadError::Refused(_) => ConfigFault::Refused,
+                ConfigLoadError::Unreachable(_) => ConfigFault::Unreachable,
+            };
+            self.notify_config_fault(kind, &fault.to_string()).await;
         }
         read
     }
@@ -209,15 +214,16 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             gaps,
             usage: RunUsage::default(),
             has_only_chosen_resources: false,
+            time_zone: TimeZone::UTC,
         }
     }
 
-    /// Notifies people of a refused configuration, once a day.
-    pub(crate) async fn notify_refused_config(&self, refusal: &str) {
+    /// Notifies people of a configuration that was refused or could not be read, once a day.
+    pub(crate) async fn notify_config_fault(&self, fault: ConfigFault, error: &str) {
         let home = self.cloud.home();
         let recalled = self.recall(std::slice::from_ref(home)).await;
         let mut report = self.report_without_steps(0, Vec::new());
-        let notification = notify::refused_config_notification(home, refusal, &recalled.memory, self.now);
+        let notification = notify::config_fault_notification(home, fault, error, &recalled.memory, self.now);
         let notifications: Vec<Notification> = notification.into_iter().collect();
         let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, None).await;
         self.record_notifications(&mut report, &notifications, &delivered, &recalled, None).await;

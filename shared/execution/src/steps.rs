@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{StreamExt, stream};
 use plan::Step;
-use plan::report::{OutcomeKind, Report, StepOutcome};
+use plan::report::{FailedPart, OutcomeKind, Report, StepOutcome};
 use ports::{Cloud, Documents};
 
 use crate::{AT_ONCE, RESERVE, Run, answer_timeout, carry_out, catch_bug};
@@ -16,7 +16,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let outcomes: Vec<(usize, StepOutcome)> = stream::iter(reached)
             .map(|(place, (step, _))| async move {
                 let outcome = catch_bug(self.act_on(step)).await;
-                let outcome = outcome.unwrap_or_else(|bug| StepOutcome::with(OutcomeKind::Failed, bug.to_string()));
+                let outcome = outcome.unwrap_or_else(|bug| StepOutcome::failed(FailedPart::Bug, bug.to_string()));
                 (self.progress)(step, &outcome);
                 (place, outcome)
             })
@@ -44,10 +44,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         // A call that began in time may still hang: notifying and recording must not wait for it.
         let timeout = answer_timeout(left);
         tokio::time::timeout(timeout, carry_out(self.cloud, step, &self.id)).await.unwrap_or_else(|_| {
-            StepOutcome::with(
-                OutcomeKind::Failed,
-                "AWS did not answer before the run's deadline; the next run looks again",
-            )
+            let error = "AWS did not answer before the run's deadline; the next run looks again";
+            StepOutcome::failed(FailedPart::Answer, error)
         })
     }
 }

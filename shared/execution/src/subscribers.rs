@@ -121,7 +121,7 @@ fn gaps(
         let error = format!(
             "the topic {topic_arn} has no confirmed subscription, {observes}; subscribe somebody and confirm the e-mail"
         );
-        return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Part)];
+        return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
     }
     let by_consequence = [(unread, observes), (unknown, "so it ends nothing there")];
     let with_reasons = by_consequence.into_iter().filter(|(reasons, _)| !reasons.is_empty());
@@ -130,7 +130,7 @@ fn gaps(
             "{}, {consequence}; subscribe somebody to {topic_arn} whose filter policy, if any, lets these warnings through",
             in_short(reasons)
         );
-        Gap::new(home, "sns:GetSubscriptionAttributes", error, GapKind::Part)
+        Gap::new(home, "sns:GetSubscriptionAttributes", error, GapKind::Readers)
     };
     with_reasons.map(to_gap).collect()
 }

@@ -138,7 +138,7 @@ impl Job {
             severity: Severity::Warning,
             text: self.with_stop(Paragraph::new(&text)),
             loses: None,
-            headline: self.headline("The machine of {} was lost"),
+            headline: self.headline("The machine{s} of {} {was} lost"),
         })
     }
 
@@ -161,7 +161,7 @@ impl Job {
             launching.at,
             launching.ends_at
         );
-        let headline = self.headline("EC2 has not answered the launch request of {}");
+        let headline = self.headline("EC2 has not answered the launch request{s} of {}");
         NotificationDraft {
             fingerprint: self.in_spell("unanswered"),
             severity: Severity::Warning,
@@ -216,7 +216,7 @@ impl Job {
         );
         let fingerprint = format!("interrupted {}", replacing.machine.attempt);
         let loses = Some(self.loses(&replacing.machine));
-        let headline = self.headline("Curfew terminates the lost machine of {}");
+        let headline = self.headline("Curfew terminates the lost machine{s} of {}");
         NotificationDraft {
             fingerprint,
             severity: Severity::Warning,
@@ -236,7 +236,7 @@ impl Job {
         );
         let fingerprint = format!("machine-held {attempt} {}", hold.as_str());
         let cost = HeadlineCost::Hourly(Some(*rate_max));
-        let headline = self.headline("Curfew may not end the lost machine of {}");
+        let headline = self.headline("Curfew may not end the lost machine{s} of {}");
         let headline = Headline { cost, ..headline };
         NotificationDraft {
             fingerprint,
@@ -271,7 +271,7 @@ impl Job {
         let failed = self.retries.attempt;
         let text = format!("{}: {}; {}.", self.named(), waiting.why, self.resume_point());
         let text = Paragraph::new(&text).with_command("Its log", &self.log_command(failed));
-        let headline = self.headline("The command of {} failed; Curfew retries it");
+        let headline = self.headline("The command{s} of {} failed; Curfew retries");
         NotificationDraft {
             fingerprint: format!("retries {failed}"),
             severity: Severity::Warning,

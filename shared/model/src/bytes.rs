@@ -12,9 +12,33 @@ pub fn format_bytes(bytes: impl TryInto<u64>) -> String {
     format!("{size:.1} {unit}")
 }
 
+/// Decimal gigabytes in few digits: `250 GB`, `7.6 TB`, `30 TB`.
+#[must_use]
+pub fn format_gigabytes_shortly(gigabytes: u64) -> String {
+    let tenths = gigabytes.saturating_add(50) / 100;
+    match (tenths / 10, tenths % 10) {
+        _ if gigabytes < 1000 => format!("{gigabytes} GB"),
+        (terabytes @ ..10, tenth @ 1..) => format!("{terabytes}.{tenth} TB"),
+        (terabytes @ ..10, _) => format!("{terabytes} TB"),
+        _ => format!("{} TB", gigabytes.saturating_add(500) / 1000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gigabytes_have_two_digits_from_a_terabyte_on() {
+        let check = |gigabytes: u64, expect: &str| assert_eq!(format_gigabytes_shortly(gigabytes), expect);
+        check(0, "0 GB");
+        check(250, "250 GB");
+        check(999, "999 GB");
+        check(1000, "1 TB");
+        check(7600, "7.6 TB");
+        check(9999, "10 TB");
+        check(30_400, "30 TB");
+    }
 
     #[test]
     fn a_size_has_the_largest_unit_that_fits() {

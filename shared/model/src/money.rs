@@ -293,6 +293,14 @@ pub fn format_monthly_rate_shortly(rate: Rate) -> String {
     format!("${}/mo", usd(rate.usd_cents_per_month()))
 }
 
+/// Formats a rate by the hour for a line that is short of room: `$55/h`, and `$1.01/h` below ten dollars.
+#[must_use]
+pub fn format_hourly_rate_shortly(rate: Rate) -> String {
+    const WHOLE_FROM: Rate = Rate::from_usd_micros_per_hour(10_000_000);
+    let dollars = rate.usd_micros_per_hour().saturating_add(500_000) / 1_000_000;
+    if rate < WHOLE_FROM { rate.to_string() } else { format!("${}/h", grouped(&dollars.to_string())) }
+}
+
 /// Serialises a rate as USD per month to the cent, a JSON number, or null where it is not known:
 /// `#[serde(serialize_with = "money::as_usd_per_month")]`.
 ///
@@ -315,6 +323,15 @@ mod tests {
 
     fn monthly(usd_micros: u64) -> Rate {
         Rate::from_usd_micros_per_month(usd_micros)
+    }
+
+    #[test]
+    fn a_short_hour_is_whole_dollars_from_ten_on() {
+        let shown = |usd_micros| format_hourly_rate_shortly(Rate::from_usd_micros_per_hour(usd_micros));
+        assert_eq!(shown(1_006_000), "$1.01/h");
+        assert_eq!(shown(9_996_000), "$10.00/h");
+        assert_eq!(shown(55_040_000), "$55/h");
+        assert_eq!(shown(1_234_500_000), "$1,235/h");
     }
 
     #[test]

@@ -142,6 +142,9 @@ pub struct UndeliveredParagraph {
     /// The least that the message's `severity` is.
     pub severity: Severity,
     pub text: Paragraph,
+    /// Its headline, with the time and the money of its run; empty in entries of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub headline: String,
     #[serde(default)]
     pub cause: UndeliveredCause,
 }

@@ -87,6 +87,9 @@ impl ObservedResource {
     }
 }
 
+/// Beginning of [`Gap::call`] where it is no call.
+const JUDGING: &str = "judging ";
+
 /// Something that could not be seen. Never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
@@ -110,7 +113,13 @@ impl Gap {
     /// Makes the gap that a bug leaves in one resource.
     #[must_use]
     pub fn for_bug(bug: &Bug, region: &Region, resource: &ResourceId) -> Self {
-        Self::new(region, format!("judging {resource}"), bug.to_string(), GapKind::Part)
+        Self::new(region, format!("{JUDGING}{resource}"), bug.to_string(), GapKind::Part)
+    }
+
+    /// The resource in which a bug left the gap; `None` for a call.
+    #[must_use]
+    pub fn resource_of_bug(&self) -> Option<&str> {
+        self.call.strip_prefix(JUDGING)
     }
 
     /// The error as a run reports it.
@@ -154,6 +163,8 @@ pub enum GapKind {
     Listing,
     /// Something about resources of the region, or of the account, stayed unseen.
     Part,
+    /// Everything was read, and nobody is known to receive what is announced.
+    Readers,
 }
 
 impl GapKind {
@@ -166,6 +177,7 @@ impl GapKind {
             Self::OtherRegions => "other-regions",
             Self::Listing => "listing",
             Self::Part => "part",
+            Self::Readers => "readers",
         }
     }
 
@@ -178,7 +190,7 @@ impl GapKind {
     /// `true` if a resource that was not seen may exist all the same.
     #[must_use]
     pub const fn hides_resources(self) -> bool {
-        !matches!(self, Self::Part)
+        !matches!(self, Self::Part | Self::Readers)
     }
 }
 
@@ -189,8 +201,8 @@ mod tests {
     /// The log of notifications keeps these names: another one would notify people again.
     #[test]
     fn a_kind_of_gap_has_the_name_that_the_log_keeps() {
-        use GapKind::{ForbiddenRegion, Listing, OtherRegions, Part, Region};
-        let names = [Region, ForbiddenRegion, OtherRegions, Listing, Part].map(GapKind::as_str);
-        assert_eq!(names, ["region", "forbidden-region", "other-regions", "listing", "part"]);
+        use GapKind::{ForbiddenRegion, Listing, OtherRegions, Part, Readers, Region};
+        let names = [Region, ForbiddenRegion, OtherRegions, Listing, Part, Readers].map(GapKind::as_str);
+        assert_eq!(names, ["region", "forbidden-region", "other-regions", "listing", "part", "readers"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Time zones as people write them.
 
-use jiff::tz::TimeZone;
+use jiff::Timestamp;
+use jiff::tz::{Offset, TimeZone};
 
 use crate::fault::InvalidValue;
 
@@ -45,9 +46,48 @@ fn signed_hours(name: &str) -> Option<(char, u8)> {
     offset[1..].parse().ok().filter(|hours| *hours > 0).map(|hours| (sign, hours))
 }
 
+/// A moment in UTC, and in a zone that differs from it then: `2026-09-01 16:26 UTC (18:26 CEST)`.
+#[must_use]
+pub fn format_moment(at: Timestamp, zone: &TimeZone) -> String {
+    let date = at.to_zoned(TimeZone::UTC).date();
+    let local = format_local(at, zone).map(|local| format!(" ({local})")).unwrap_or_default();
+    format!("{date} {}{local}", at.strftime("%H:%M UTC"))
+}
+
+/// A moment in UTC, without its date if that is the date of `now`: `16:26 UTC`.
+#[must_use]
+pub fn format_moment_shortly(at: Timestamp, now: Timestamp) -> String {
+    let date = |moment: Timestamp| moment.to_zoned(TimeZone::UTC).date();
+    let is_today = date(at) == date(now);
+    at.strftime(if is_today { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" }).to_string()
+}
+
+/// A moment in a zone, with its date if that is another one than in UTC: `18:26 CEST`. `None` where the zone is that of UTC then.
+#[must_use]
+pub fn format_local(at: Timestamp, zone: &TimeZone) -> Option<String> {
+    let local = at.to_zoned(zone.clone());
+    let is_same_day = local.date() == at.to_zoned(TimeZone::UTC).date();
+    let differs = local.offset() != Offset::UTC;
+    differs.then(|| local.strftime(if is_same_day { "%H:%M %Z" } else { "%Y-%m-%d %H:%M %Z" }).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_shown_in_utc_and_where_it_differs_in_the_zone() {
+        let at: Timestamp = "2026-09-01T16:26:00Z".parse().unwrap();
+        let shown = |zone: &str| format_moment(at, &TimeZone::get(zone).unwrap());
+        assert_eq!(shown("UTC"), "2026-09-01 16:26 UTC");
+        assert_eq!(shown("Africa/Abidjan"), "2026-09-01 16:26 UTC");
+        assert_eq!(shown("Europe/Berlin"), "2026-09-01 16:26 UTC (18:26 CEST)");
+        assert_eq!(shown("Asia/Tokyo"), "2026-09-01 16:26 UTC (2026-09-02 01:26 JST)");
+        assert_eq!(shown("America/Sao_Paulo"), "2026-09-01 16:26 UTC (13:26 -03)");
+        let shortly = |now: &str| format_moment_shortly(at, now.parse().unwrap());
+        assert_eq!(shortly("2026-09-01T00:00:00Z"), "16:26 UTC");
+        assert_eq!(shortly("2026-08-31T23:59:00Z"), "2026-09-01 16:26 UTC");
+    }
 
     fn check(name: &str, expect: Result<(), &str>) {
         match (read_time_zone(name), expect) {

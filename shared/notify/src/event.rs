@@ -59,7 +59,7 @@ pub fn events(report: &Report, notifications: &[&Notification]) -> Vec<Event> {
                 NotificationKind::Announcement => "announcement",
             },
             about: one.headline.object.as_str(),
-            headline: Headline::describe(&[&one.headline], &one.team, report.at),
+            headline: Headline::describe(&[&one.headline], &one.team, &report.zoned_at()),
             region: Some(&one.region).filter(|region| !region.as_str().is_empty()),
             resource: one.resource.as_ref(),
             facts: one.facts.clone(),

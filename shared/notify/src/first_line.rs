@@ -1,14 +1,14 @@
 //! The first line of a message: the data that is lost, then what happens to whose resources, when, and how much money that is.
 
-use std::cmp::Reverse;
+use std::fmt::Write as _;
 
-use jiff::Timestamp;
 use model::fault::shortened;
 use model::mode::Mode;
-use model::notification_log::{Headline, HeadlineObject, Severity, UndeliveredCause};
+use model::notification_log::{Headline, Notification, NotificationKind};
 use plan::report::Report;
 
-use crate::message::{MessageParagraph, ParagraphSource};
+use crate::lead::Lead;
+use crate::message::MessageParagraph;
 
 /// Fewer than 160 characters, so that a phone and a chat show all of it.
 const CHARACTERS_MAX: usize = 159;
@@ -17,92 +17,111 @@ const LOSSES_MAX: usize = 50;
 
 pub(super) struct FirstLine {
     pub(super) text: String,
-    /// The losses that it only counts, as the second line.
+    /// The losses that it does not name, as the second line.
     pub(super) losses: Option<String>,
 }
 
-/// The first line of a message to a team. The gravest paragraphs that are alike make its sentence, and it counts the others.
-pub(super) fn first_line(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> FirstLine {
-    let sentence = format!("{}.", describe_gravest(report, team, paragraphs));
+/// The first line of a message to a team, whose paragraphs are in their order. Its sentence is about the lead, and it counts the others.
+pub(super) fn first_line(
+    report: &Report,
+    team: &str,
+    paragraphs: &[MessageParagraph<'_>],
+    lead: &Lead<'_>,
+) -> FirstLine {
+    let others = match paragraphs.len().saturating_sub(lead.count()) {
+        0 => String::new(),
+        count => format!("; {count} more below"),
+    };
+    let [detailed, plain] = lead_sentences(report, team, lead).map(|sentence| format!("{sentence}{others}."));
     let losses = Losses::from_paragraphs(paragraphs);
     let is_short = |text: &String| text.chars().count() <= CHARACTERS_MAX;
-    let with = |named_max| format!("{}{sentence}", losses.describe_briefly(named_max));
-    let [whole, first, counted] = [LOSSES_MAX, 1, 0].map(with);
+    let whole = losses.describe(LOSSES_MAX) + &detailed;
     if is_short(&whole) {
         return FirstLine { text: whole, losses: None };
     }
-    let text = if is_short(&first) { first } else { counted };
-    FirstLine { text: shortened(&text, CHARACTERS_MAX - 1), losses: losses.describe() }
+    let [named, counted] = [1, 0].map(|named_max| losses.describe(named_max));
+    let own = losses.describe_own(lead);
+    let brief = own.as_ref().map(|own| format!("{own}{}", losses.besides(lead).describe(0)));
+    let (brief, own) = (brief.as_ref().unwrap_or(&counted), own.as_ref().unwrap_or(&counted));
+    let shorter = [(&named, &detailed), (brief, &detailed), (brief, &plain), (own, &plain)];
+    let text = shorter.into_iter().map(|(losses, sentence)| format!("{losses}{sentence}")).find(is_short);
+    let text = text.unwrap_or_else(|| shortened(&plain, CHARACTERS_MAX - 1));
+    let is_named = losses.count() == 1 && own != &counted && text.starts_with(own);
+    let losses = Some(losses.describe(LOSSES_MAX)).filter(|losses| !is_named && !text.starts_with(losses.as_str()));
+    FirstLine { text, losses: losses.map(|losses| losses.trim_end().to_owned()) }
 }
 
-fn describe_gravest(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> String {
-    let earlier = |sentence| Headline::new(sentence, HeadlineObject::Notification, "1 notification");
-    let refused = earlier("Curfew sends what SNS refused before: {}");
-    let late = earlier("Curfew sends what happened after the message of its run: {}");
-    let mut groups: Vec<(Severity, bool, Vec<&Headline>)> = Vec::new();
-    for paragraph in paragraphs {
-        let headline = match paragraph.source {
-            ParagraphSource::Run(notification) => &notification.headline,
-            ParagraphSource::Earlier(UndeliveredCause::Refused) => &refused,
-            ParagraphSource::Earlier(UndeliveredCause::Late) => &late,
-        };
-        let loses = paragraph.notification().is_some_and(|one| one.loses.is_some());
-        match groups.iter_mut().find(|(_, _, alike)| alike.iter().any(|one| one.is_alike(headline))) {
-            Some((severity, any_loses, alike)) => {
-                (*severity, *any_loses) = ((*severity).max(paragraph.severity), *any_loses || loses);
-                alike.push(headline);
-            }
-            None => groups.push((paragraph.severity, loses, vec![headline])),
+/// The sentence about the lead, with type and name of its resource, and without.
+fn lead_sentences(report: &Report, team: &str, lead: &Lead<'_>) -> [String; 2] {
+    match lead {
+        Lead::Earlier { headline, note } => [format!("{headline}{note}"), (*headline).to_owned()],
+        Lead::Run(notifications) => {
+            let headlines: Vec<&Headline> = notifications.iter().map(|one| &one.headline).collect();
+            let plain: Vec<Headline> =
+                headlines.iter().map(|one| Headline { details: String::new(), ..(*one).clone() }).collect();
+            [headlines, plain.iter().collect()].map(|alike| Headline::describe(&alike, team, &report.zoned_at()))
         }
     }
-    // Of equally grave ones the sentence says what happens first.
-    let next = |alike: &[&Headline]| alike.iter().filter_map(|one| one.at).filter(|at| *at > report.at).min();
-    groups.sort_by_key(|(severity, loses, alike)| {
-        (Reverse((*severity, *loses)), next(alike).unwrap_or(Timestamp::MAX), Reverse(alike.len()))
-    });
-    let gravest = groups.first().map_or(&[][..], |(_, _, alike)| alike);
-    let others = match paragraphs.len() - gravest.len() {
-        0 => String::new(),
-        1 => "; 1 further notification".to_owned(),
-        others => format!("; {others} further notifications"),
-    };
-    Headline::describe(gravest, team, report.at) + &others
 }
 
-/// The data that these actions lose, and the data that they would lose in enforce mode.
-struct Losses<'a> {
-    lost: Vec<&'a str>,
-    would_be_lost: Vec<&'a str>,
+/// The data that announced actions will lose, that is lost, and that would be lost in enforce mode.
+struct Losses<'a>([(&'static str, Vec<&'a str>); 3]);
+
+/// Place of a notification's loss in [`Losses`].
+fn place(notification: &Notification) -> usize {
+    match (notification.mode, &notification.kind) {
+        (Some(Mode::Observe), _) => 2,
+        (_, NotificationKind::Announcement) => 0,
+        _ => 1,
+    }
 }
 
 impl<'a> Losses<'a> {
     fn from_paragraphs(paragraphs: &[MessageParagraph<'a>]) -> Self {
-        let notifications = || paragraphs.iter().filter_map(MessageParagraph::notification);
-        let losses_in = |mode| {
-            notifications().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
-        };
-        Self { lost: losses_in(Mode::Enforce), would_be_lost: losses_in(Mode::Observe) }
+        let mut losses = Self([("Will lose", Vec::new()), ("Lost", Vec::new()), ("Would lose", Vec::new())]);
+        for notification in paragraphs.iter().filter_map(MessageParagraph::notification) {
+            losses.0[place(notification)].1.extend(notification.loses.as_deref());
+        }
+        losses
     }
 
     /// Each list with so many names at most, before the sentence; empty if nothing is lost.
-    fn describe_briefly(&self, named_max: usize) -> String {
-        let describe_losses = |label: &str, losses: &[&str]| match (losses.len(), named_max) {
-            (0, _) => String::new(),
-            (1, 0) => format!("{label}: 1 resource. "),
-            (count, 0) => format!("{label}: {count} resources. "),
-            _ => format!("{label}: {}. ", join(losses, named_max)),
-        };
-        describe_losses("Data lost", &self.lost) + &describe_losses("Data at stake", &self.would_be_lost)
+    fn describe(&self, named_max: usize) -> String {
+        let mut text = String::new();
+        for (label, losses) in self.0.iter().filter(|(_, losses)| !losses.is_empty()) {
+            let _ = match (losses.len(), named_max) {
+                (1, 0) => write!(text, "{label}: data of 1 resource. "),
+                (count, 0) => write!(text, "{label}: data of {count} resources. "),
+                _ => write!(text, "{label}: {}. ", join(losses, named_max)),
+            };
+        }
+        text
     }
 
-    fn describe(&self) -> Option<String> {
-        let describe_losses = |label: &str, losses: &[&str]| {
-            (!losses.is_empty()).then(|| format!("{label}: {}.", join(losses, LOSSES_MAX)))
-        };
-        let lost = describe_losses("Data lost by these actions", &self.lost);
-        let would_be_lost = describe_losses("Data that enforce mode would lose", &self.would_be_lost);
-        let sentences: Vec<String> = lost.into_iter().chain(would_be_lost).collect();
-        (!sentences.is_empty()).then(|| sentences.join(" "))
+    fn count(&self) -> usize {
+        self.0.iter().map(|(_, losses)| losses.len()).sum()
+    }
+
+    /// The list of the lead, which has its loss in few words and counts the others; `None` if the lead loses nothing.
+    fn describe_own(&self, lead: &Lead<'_>) -> Option<String> {
+        let Lead::Run(notifications) = lead else { return None };
+        let (place, loss) = notifications.iter().find_map(|one| Some((place(one), one.headline.loss.as_deref()?)))?;
+        let (label, all) = &self.0[place];
+        Some(match all.len() {
+            ..=1 => format!("{label}: {loss}. "),
+            count => format!("{label}: {loss}, and {} more. ", count.saturating_sub(1)),
+        })
+    }
+
+    /// The lists besides that of the lead.
+    fn besides(&self, lead: &Lead<'_>) -> Self {
+        let mut lists = self.0.clone();
+        if let Lead::Run(notifications) = lead
+            && let Some(first) = notifications.first()
+        {
+            lists[place(first)].1.clear();
+        }
+        Self(lists)
     }
 }
 

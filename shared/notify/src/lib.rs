@@ -7,12 +7,15 @@
 
 mod accepted;
 mod chat;
+mod data_loss;
 mod event;
 mod first_line;
 mod headline;
+mod lead;
 mod message;
 mod paragraph;
 mod remember;
+mod subject;
 mod undo;
 
 use std::collections::BTreeSet;
@@ -28,6 +31,7 @@ use model::notification_log::{
     NotificationLogs, Paragraph, RepeatPolicy, Severity, is_known, would_fingerprint,
 };
 use model::observation::{Gap, GapKind};
+use model::rule::Rule;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
     Action, Announcement, BudgetAction, Facts, InstanceAction, NotifyOnlyReason, OwnerFinding, SageMakerAction,
@@ -51,14 +55,12 @@ pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, 
         _ => " The next run tries again.",
     };
     let from_step = |(step, outcome): &(Step, StepOutcome)| {
-        let notify = || step_notification(step, outcome.kind, outcome.error.as_deref(), retry(step, outcome), now);
+        let notify = || step_notification(step, outcome, retry(step, outcome), now);
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&step.target, &bug, home)))
     };
     let from_steps = report.steps.iter().filter_map(from_step);
-    let from_findings = report
-        .steps
-        .iter()
-        .filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?, None)));
+    let from_findings =
+        report.steps.iter().filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?)));
     let from_skipped = report.skipped.iter().filter_map(|skipped| {
         let notify = || skip_notification(skipped);
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&skipped.target, &bug, home)))
@@ -88,14 +90,11 @@ pub fn late_notifications(
     all.filter(|one| one.kind != NotificationKind::Announcement && !sent.contains(&one.key())).collect()
 }
 
-fn step_notification(
-    step: &Step,
-    outcome: OutcomeKind,
-    error: Option<&str>,
-    retry: &str,
-    now: Timestamp,
-) -> Option<Notification> {
+fn step_notification(step: &Step, step_outcome: &StepOutcome, retry: &str, now: Timestamp) -> Option<Notification> {
+    let (outcome, error) = (step_outcome.kind, step_outcome.error.as_deref());
     let (severity, kind) = severity_and_kind(step, outcome, now)?;
+    let loss = data_loss::data_loss(step, outcome);
+    let severity = if loss.is_none() && is_routine(step, outcome) { Severity::Info } else { severity };
     Some(Notification {
         team: team_attribute(&step.target),
         severity,
@@ -105,8 +104,8 @@ fn step_notification(
         kind,
         text: paragraph::step_paragraph(step, outcome, error, retry, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
-        loses: paragraph::data_loss(step, outcome),
-        headline: headline::step_headline(step, outcome),
+        headline: headline::step_headline(step, step_outcome, loss.as_ref(), now),
+        loses: loss.map(|loss| loss.text),
         facts: headline::step_facts(step, outcome),
     })
 }
@@ -191,7 +190,17 @@ pub fn team_attribute(target: &Target) -> String {
 /// The data that the step would lose for good.
 #[must_use]
 pub fn would_lose(step: &Step) -> Option<String> {
-    paragraph::data_loss(step, OutcomeKind::NotReached)
+    data_loss::data_loss(step, OutcomeKind::NotReached).map(|loss| loss.text)
+}
+
+/// A stop or start for `curfew:hours`, announced or done: its owner asked for it, and it recurs each day.
+fn is_routine(step: &Step, outcome: OutcomeKind) -> bool {
+    let is_of_hours = match step.action.announced_actions() {
+        Some(actions) => actions.keys().all(|rule| *rule == Rule::Hours),
+        None => step.evidence.rule() == Rule::Hours,
+    };
+    let failed_before = step.action.instance().is_some_and(|instance| instance.last_start_failed().is_some());
+    is_of_hours && step.notify_only.is_none() && step.held.is_none() && outcome != OutcomeKind::Failed && !failed_before
 }
 
 fn announcing(step: &Step) -> Severity {
@@ -202,7 +211,7 @@ fn announcing(step: &Step) -> Severity {
 }
 
 fn skip_notification(skipped: &Skipped) -> Option<Notification> {
-    let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?, Some(skipped.reason));
+    let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?);
     let severity = match skipped.reason {
         SkipReason::Bug | SkipReason::SnapshotFailed | SkipReason::Refused => Severity::Error,
         SkipReason::Unreadable => Severity::Warning,
@@ -211,14 +220,14 @@ fn skip_notification(skipped: &Skipped) -> Option<Notification> {
     Some(Notification { severity, ..notification })
 }
 
-fn finding_notification(target: &Target, finding: &OwnerFinding, skipped: Option<SkipReason>) -> Notification {
+fn finding_notification(target: &Target, finding: &OwnerFinding) -> Notification {
     Notification {
         team: team_attribute(target),
         severity: Severity::Info,
         region: target.region.clone(),
         resource: Some(target.resource.clone()),
         kind: NotificationKind::State {
-            topic: finding.topic.clone(),
+            topic: finding.kind.key(),
             what: finding.what.clone(),
             repeat: RepeatPolicy::Never,
         },
@@ -226,7 +235,7 @@ fn finding_notification(target: &Target, finding: &OwnerFinding, skipped: Option
         happened: false,
         mode: None,
         loses: None,
-        headline: headline::finding_headline(target, skipped),
+        headline: headline::finding_headline(target, finding.kind),
         facts: headline::target_facts(target),
     }
 }
@@ -239,6 +248,14 @@ fn bug_notification(target: &Target, bug: &Bug, home: &Region) -> Notification {
 /// The notification of a gap, remembered with the region `home`.
 #[must_use]
 pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
+    let in_region = |subject: &str| format!("{subject} in {}", gap.region);
+    let (sentence, subject) = match gap.resource_of_bug() {
+        Some(resource) => ("A bug in Curfew kept it from judging {}", in_region(resource)),
+        None if gap.kind == GapKind::Readers => {
+            ("Curfew does not do everything, because nobody receives {}", "all of its warnings".to_owned())
+        }
+        None => ("Curfew could not complete {}", in_region(&gap.call)),
+    };
     Notification {
         team: NO_TEAM.to_owned(),
         severity: Severity::Error,
@@ -253,23 +270,33 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
         happened: false,
         mode: None,
         loses: None,
-        headline: Headline::new(
-            "Curfew could not complete {}",
-            HeadlineObject::Call,
-            format!("{} in {}", gap.call, gap.region),
-        ),
+        headline: Headline::new(sentence, HeadlineObject::Call, subject),
         facts: NotificationFacts::default(),
     }
 }
 
+/// Fault of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigFault {
+    /// The document is wrong.
+    Refused,
+    /// The document could not be read.
+    Unreachable,
+}
+
 /// The daily notification that the configuration is invalid or could not be read.
 #[must_use]
-pub fn refused_config_notification(
+pub fn config_fault_notification(
     home: &Region,
-    refusal: &str,
+    fault: ConfigFault,
+    error: &str,
     memory: &NotificationLogs,
     now: Timestamp,
 ) -> Option<Notification> {
+    let (until, because) = match fault {
+        ConfigFault::Refused => ("is corrected", "Curfew changes nothing, because it refused {}"),
+        ConfigFault::Unreachable => ("can be read", "Curfew changes nothing, because it could not read {}"),
+    };
     let notification = Notification {
         team: NO_TEAM.to_owned(),
         severity: Severity::Error,
@@ -277,18 +304,14 @@ pub fn refused_config_notification(
         resource: None,
         kind: NotificationKind::State {
             topic: NotificationKey::named("configuration"),
-            what: refusal.to_owned(),
+            what: error.to_owned(),
             repeat: RepeatPolicy::Daily,
         },
-        text: Paragraph::new(&format!("Curfew changes nothing until the configuration is corrected: {refusal}")),
+        text: Paragraph::new(&format!("Curfew changes nothing until the configuration {until}: {error}")),
         happened: false,
         mode: None,
         loses: None,
-        headline: Headline::new(
-            "Curfew changes nothing, because it refused {}",
-            HeadlineObject::Configuration,
-            "the configuration",
-        ),
+        headline: Headline::new(because, HeadlineObject::Configuration, "the configuration"),
         facts: NotificationFacts::default(),
     };
     (!is_known(&notification, memory, now)).then_some(notification)

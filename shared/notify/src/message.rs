@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::mode::Mode;
 use model::notification_log::{
-    NO_TEAM, Notification, NotificationKind, NotificationLogs, Paragraph, Severity, UndeliveredCause,
+    Notification, NotificationKind, NotificationLogs, Paragraph, Severity, UndeliveredParagraph,
 };
 use model::subscriptions::TopicSubscriptions;
 use plan::report::{AuditRecord, Report};
 
 use crate::first_line::first_line;
+use crate::lead::{Lead, Rank};
+use crate::subject::subject;
 
 /// SNS accepts 256 KB with everything around the paragraphs (SNS developer guide, "Quotas").
 const PARAGRAPHS_BYTES_MAX: usize = 192 * 1024;
-/// SNS API reference, "Publish": fewer than 100 characters, ASCII.
-const SUBJECT_MAX: usize = 99;
 
 /// A message for SNS; `team`, `function` and `severity` are its attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +24,10 @@ pub struct Message {
     pub team: String,
     pub function: &'static str,
     pub severity: &'static str,
-    /// ASCII, fewer than 100 characters.
+    /// ASCII, fewer than 100 characters: what the reader can still prevent, the dearest first, or else the gravest outcome.
     pub subject: String,
     /// Plain text. Its first line has fewer than 160 characters: the data that is lost, then what happens, to whose resources,
-    /// when, and how much money that is.
+    /// when, and how much money that is. The paragraphs are in the order of that.
     pub body: String,
     /// Resources that the message is about.
     pub resources: Vec<ResourceId>,
@@ -49,7 +48,7 @@ pub fn messages(
         by_team.entry(&undelivered.team).or_default().push(MessageParagraph {
             text: fitting(&undelivered.text),
             severity: undelivered.severity,
-            source: ParagraphSource::Earlier(undelivered.cause),
+            source: ParagraphSource::Earlier(undelivered),
         });
     }
     for notification in notifications {
@@ -59,7 +58,8 @@ pub fn messages(
             source: ParagraphSource::Run(notification),
         });
     }
-    let team_messages = |(team, paragraphs): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
+    let team_messages = |(team, mut paragraphs): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
+        paragraphs.sort_by_cached_key(Rank::from_paragraph);
         let is_read_with =
             |severity| subscriptions.is_none_or(|all| all.is_read_with_severity(severity, team, report.function));
         let parts = split_by_readers(paragraphs, is_read_with).into_iter().flat_map(split_by_size);
@@ -79,7 +79,7 @@ pub(super) enum ParagraphSource<'a> {
     /// This run.
     Run(&'a Notification),
     /// An earlier run, which could not send it.
-    Earlier(UndeliveredCause),
+    Earlier(&'a UndeliveredParagraph),
 }
 
 impl<'a> MessageParagraph<'a> {
@@ -137,10 +137,8 @@ fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagr
 fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
     let severity = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
     let notifications: Vec<&Notification> = paragraphs.iter().filter_map(MessageParagraph::notification).collect();
-    let count = paragraphs.len();
-    let noun = if count == 1 { "notification" } else { "notifications" };
-    let summary = format!("{count} {noun} for {}", describe_recipient(team, paragraphs));
-    let first = first_line(report, team, paragraphs);
+    let lead = Lead::from_paragraphs(paragraphs);
+    let first = first_line(report, team, paragraphs, &lead);
     let mut body = Paragraph::new(&first.text).to_string();
     if let Some(losses) = first.losses {
         let _ = write!(body, "\n{}", Paragraph::new(&losses));
@@ -163,7 +161,7 @@ fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> 
         team: team.to_owned(),
         function: report.function,
         severity: severity.as_str(),
-        subject: to_subject(&format!("Curfew ({}): {summary}", severity.as_str())),
+        subject: subject(report, team, &lead, paragraphs.len().saturating_sub(lead.count())),
         body,
         resources: notifications.iter().filter_map(|one| one.resource.clone()).collect(),
     }
@@ -183,23 +181,4 @@ fn disclaimer(ceiling: Mode, notifications: &[&Notification]) -> Option<&'static
         }
         _ => None,
     }
-}
-
-/// Messages about the account go to the same recipient as those about resources without a team. Undelivered paragraphs are about
-/// resources.
-fn describe_recipient(team: &str, paragraphs: &[MessageParagraph<'_>]) -> String {
-    let is_about_account =
-        |paragraph: &MessageParagraph<'_>| paragraph.notification().is_some_and(Notification::is_about_account);
-    if team != NO_TEAM {
-        return format!("team {}", quoted_unless_word(team));
-    }
-    match (paragraphs.iter().any(is_about_account), paragraphs.iter().all(is_about_account)) {
-        (_, true) => "the account".to_owned(),
-        (true, false) => "the account and resources without a team".to_owned(),
-        (false, false) => "resources without a team".to_owned(),
-    }
-}
-
-fn to_subject(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(SUBJECT_MAX).collect()
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use billing::price;
 use jiff::Timestamp;
 use model::foreign_text::{describe_name, describe_owner};
+use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::notification_log::Paragraph;
 use model::rule::{ResourceAction, Rule};
@@ -163,38 +164,15 @@ fn mark_paragraph(
         let action = announced(evidence.rule());
         let _ = write!(text, " Also: {why}; it {would} be {action} at {deadline}.");
     }
+    let is_new = |rule: Rule| {
+        rule == step.evidence.rule() || step.further_evidence.iter().any(|(evidence, _)| evidence.rule() == rule)
+    };
+    for (rule, AnnouncedAction { ending, deadline, .. }) in actions.iter().filter(|(rule, _)| !is_new(**rule)) {
+        let _ = write!(text, " Announced before ({rule}): it {would} be {} at {deadline}.", ending.past_tense());
+    }
     let remedy = &step.evidence.remedy;
     let blank = if remedy.is_empty() { "" } else { " " };
     text + &format!(" {cost}{blank}{remedy}")
-}
-
-/// The data that the step loses for good, for the message's first line.
-pub(super) fn data_loss(step: &Step, outcome: OutcomeKind) -> Option<String> {
-    if outcome == OutcomeKind::Failed || step.held.is_some() {
-        return None;
-    }
-    let resource = &step.target.resource;
-    let actions = step.action.announced_actions();
-    let announces =
-        |ending| actions.is_some_and(|actions| actions.values().any(|announced| announced.ending == ending));
-    let is_to = |ending| step.action.ending() == Some(ending) || announces(ending);
-    match &step.action {
-        Action::Instance(instance, _) => {
-            let terminates = is_to(ResourceAction::Terminate);
-            let ends = terminates || is_to(ResourceAction::Stop);
-            let scratch_gb = instance.machine.instance_storage_gb;
-            if ends && scratch_gb > 0 {
-                return Some(format!("the NVMe scratch of {resource} ({scratch_gb} GB)"));
-            }
-            terminates.then(|| format!("{resource} with its root volume"))
-        }
-        Action::Volume(volume, _) => {
-            is_to(ResourceAction::Delete).then(|| format!("{resource} ({} GiB, without a snapshot)", volume.size_gib))
-        }
-        Action::Snapshot(snapshot, SnapshotAction::Delete) => Some(format!("{resource} (of {})", snapshot.of_volume)),
-        // What an app, a notebook instance or an endpoint is made of stays, and so does what a job has saved.
-        Action::Snapshot(..) | Action::SageMaker(..) | Action::Budget(_) => None,
-    }
 }
 
 fn past_tense(action: &Action) -> &'static str {

@@ -8,8 +8,8 @@ use model::instance::Tags;
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::notification_log::{
-    CarriedOut, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
-    REPEAT_AFTER, ResourceRecord, UndeliveredCause, UndeliveredParagraph,
+    CarriedOut, Headline, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog,
+    NotificationLogs, REPEAT_AFTER, ResourceRecord, UndeliveredCause, UndeliveredParagraph,
 };
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
@@ -55,7 +55,7 @@ pub fn update_log(
                 notifications.iter().filter(|one| one.region == *region).collect();
             let mut after = before.clone();
             after.gaps = gaps(before, &region_notifications, report, delivered, now);
-            after.undelivered = undelivered(before, &region_notifications, delivered);
+            after.undelivered = undelivered(before, &region_notifications, report, delivered);
             if !is_unseen(region, report) {
                 (after.resources, after.hosts) = records(region, before, report);
                 for one in region_notifications.iter().filter(|one| one.counts_as_sent(delivered)) {
@@ -74,7 +74,7 @@ pub fn update_log(
                 }
             }
             for one in late.iter().filter(|one| one.region == *region) {
-                after.undelivered.push(to_undelivered(one, UndeliveredCause::Late));
+                after.undelivered.push(to_undelivered(one, UndeliveredCause::Late, report));
                 remember_state(&mut after, one, now);
                 after.gaps.extend(state_entry(one, now).filter(|_| one.resource.is_none()));
             }
@@ -302,19 +302,22 @@ fn gaps(
 fn undelivered(
     before: &NotificationLog,
     notifications: &[&Notification],
+    report: &Report,
     delivered: &BTreeSet<String>,
 ) -> Vec<UndeliveredParagraph> {
-    let new = notifications.iter().filter(|one| one.happened).map(|one| to_undelivered(one, UndeliveredCause::Refused));
+    let happened = notifications.iter().filter(|one| one.happened);
+    let new = happened.map(|one| to_undelivered(one, UndeliveredCause::Refused, report));
     let all = before.undelivered.iter().cloned().chain(new).filter(|one| !delivered.contains(&one.team));
     let mut all: Vec<UndeliveredParagraph> = all.collect();
     all.drain(..all.len().saturating_sub(UNDELIVERED_MAX));
     all
 }
 
-fn to_undelivered(notification: &Notification, cause: UndeliveredCause) -> UndeliveredParagraph {
-    let Notification { team, severity, text, .. } = notification;
+fn to_undelivered(notification: &Notification, cause: UndeliveredCause, report: &Report) -> UndeliveredParagraph {
+    let Notification { team, severity, text, headline, .. } = notification;
     let text = text.shortened(UNDELIVERED_CHARACTERS_MAX);
-    UndeliveredParagraph { team: team.clone(), severity: *severity, text, cause }
+    let headline = Headline::describe(&[headline], team, &report.zoned_at());
+    UndeliveredParagraph { team: team.clone(), severity: *severity, text, headline, cause }
 }
 
 fn remember_state(log: &mut NotificationLog, notification: &Notification, now: Timestamp) {

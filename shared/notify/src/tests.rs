@@ -23,6 +23,7 @@ mod budgets;
 mod chat;
 mod events;
 mod golden;
+mod lead;
 mod losses;
 mod once;
 mod sizes;

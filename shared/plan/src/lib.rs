@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use billing::price::Quote;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use model::fault::Bug;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::Tags;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     pub skipped: Vec<Skipped>,
     pub gaps: Vec<Gap>,
+    /// Zone of the account, in which messages also show the time.
+    pub time_zone: TimeZone,
 }
 
 /// One action on one resource.
@@ -130,10 +133,10 @@ impl Skipped {
     /// One that a bug kept from being judged: nothing is done to it, and all that was announced stays.
     #[must_use]
     pub fn for_bug(bug: &Bug, target: Target, log: &NotificationLog) -> Self {
-        let topic = NotificationKey::named("bug");
+        let kind = FindingKind::Bug;
         let mut memory = ResourceMemory::unchanged(log, &target.resource);
-        memory.active_keys.push(topic.clone());
-        let finding = OwnerFinding { topic, what: bug.to_string(), text: format!("Curfew does nothing to it: {bug}") };
+        memory.active_keys.push(kind.key());
+        let finding = OwnerFinding { kind, what: bug.to_string(), text: format!("Curfew does nothing to it: {bug}") };
         Self { finding: Some(finding), ..Self::new(target, SkipReason::Bug, memory) }
     }
 }
@@ -224,12 +227,49 @@ pub enum SkipReason {
 /// A finding that the owner of a resource is notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerFinding {
-    /// The owner is notified again when `what` changes.
-    pub topic: NotificationKey,
-    /// A fingerprint of what was found.
+    pub kind: FindingKind,
+    /// A fingerprint of what was found. The owner is notified again when it changes.
     pub what: String,
     /// Text for people.
     pub text: String,
+}
+
+/// Subject of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindingKind {
+    /// A tag cannot be read.
+    Unreadable,
+    /// A bug in Curfew kept the resource from being judged.
+    Bug,
+    /// Another controller manages a resource that violates a rule.
+    ForeignOwned,
+    /// The resource names a job that is not its own.
+    Disowned,
+    /// Its usage is unknown.
+    UsageUnknown,
+    /// EC2 gave up a start that Curfew requested.
+    StartFailed,
+    /// A volume is attached to an instance that has been stopped for long.
+    OnStoppedInstance,
+    /// The snapshot of a volume failed.
+    SnapshotFailed,
+}
+
+impl FindingKind {
+    /// The key by which the finding is remembered.
+    #[must_use]
+    pub fn key(self) -> NotificationKey {
+        NotificationKey::named(match self {
+            Self::Unreadable => "unreadable",
+            Self::Bug => "bug",
+            Self::ForeignOwned => "foreign-owned",
+            Self::Disowned => "disowned",
+            Self::UsageUnknown => "usage-unknown",
+            Self::StartFailed => "start-failed",
+            Self::OnStoppedInstance => "on-stopped-instance",
+            Self::SnapshotFailed => "snapshot-failed",
+        })
+    }
 }
 
 impl Step {

@@ -107,6 +107,7 @@ fn resource_noun(steps: &[Step]) -> &'static str {
 mod tests {
     use super::*;
     use crate::{Announcement, Evidence, Facts, InstanceAction, Target};
+    use jiff::tz::TimeZone;
     use model::config::Config;
     use model::fixture::instance;
     use model::id::ResourceId;
@@ -153,7 +154,7 @@ mod tests {
         ];
         let uncounted = steps.len();
         steps.extend((0..inferred).map(|_| step(Mode::Enforce, stop(), untagged())));
-        let mut plan = Plan { seen: fleet, steps, skipped: Vec::new(), gaps: Vec::new() };
+        let mut plan = Plan { seen: fleet, steps, skipped: Vec::new(), gaps: Vec::new(), time_zone: TimeZone::UTC };
         hold_where_exceeded(&mut plan, &Config::read(config).unwrap().limits);
         let steps = plan.steps;
         assert!(steps[..uncounted].iter().all(|step| step.held.is_none()));
@@ -198,6 +199,7 @@ mod tests {
             steps: [5, 3, 4, 1, 2].map(refused).into_iter().chain([step(Mode::Enforce, stop(), untagged())]).collect(),
             skipped: Vec::new(),
             gaps: Vec::new(),
+            time_zone: TimeZone::UTC,
         };
         hold_where_exceeded(&mut plan, &Config::read("[limits]\nactions_max = 3").unwrap().limits);
         assert!(plan.steps.iter().all(|step| step.held.is_none()));

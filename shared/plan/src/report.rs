@@ -6,7 +6,8 @@ mod record;
 mod recorded;
 mod usage;
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use model::id::{Region, RunId};
 use model::mode::Mode;
 use model::observation::Gap;
@@ -28,6 +29,24 @@ pub struct StepOutcome {
     pub error: Option<String>,
     /// The reason for which AWS refuses it until a person changes something.
     pub refusal: Option<RefusalReason>,
+    /// Part of the step that failed.
+    pub failed_part: FailedPart,
+}
+
+/// Part of a step by which it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FailedPart {
+    /// The step's own call.
+    #[default]
+    Call,
+    /// The read before it, which shows whether the reason still stands.
+    Check,
+    /// The label that is written before an action.
+    Label,
+    /// AWS did not answer before the end of the run.
+    Answer,
+    /// A bug in Curfew.
+    Bug,
 }
 
 /// The outcome of a step, without its error.
@@ -65,12 +84,18 @@ impl OutcomeKind {
 impl StepOutcome {
     #[must_use]
     pub const fn from_kind(kind: OutcomeKind) -> Self {
-        Self { kind, error: None, refusal: None }
+        Self { kind, error: None, refusal: None, failed_part: FailedPart::Call }
     }
 
     #[must_use]
     pub fn with(kind: OutcomeKind, error: impl Into<String>) -> Self {
-        Self { kind, error: Some(error.into()), refusal: None }
+        Self { error: Some(error.into()), ..Self::from_kind(kind) }
+    }
+
+    /// A failure of this part of the step.
+    #[must_use]
+    pub fn failed(failed_part: FailedPart, error: impl Into<String>) -> Self {
+        Self { failed_part, ..Self::with(OutcomeKind::Failed, error) }
     }
 }
 
@@ -94,6 +119,8 @@ pub struct Report {
     pub usage: RunUsage,
     /// `true` if the run is about resources that a person chose: the log of notifications keeps everything about the others.
     pub has_only_chosen_resources: bool,
+    /// Zone of the account, in which messages also show the time.
+    pub time_zone: TimeZone,
 }
 
 impl Report {
@@ -120,7 +147,14 @@ impl Report {
             gaps: plan.gaps,
             usage: RunUsage::default(),
             has_only_chosen_resources: false,
+            time_zone: plan.time_zone,
         }
+    }
+
+    /// Time of the observation, in the zone of the account.
+    #[must_use]
+    pub fn zoned_at(&self) -> Zoned {
+        self.at.to_zoned(self.time_zone.clone())
     }
 
     /// Explains why no region could be observed. `None` if at least one was.

@@ -23,6 +23,8 @@ use action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
 
 /// The longest text of AWS that an error repeats, in characters.
 const SAID_CHARACTERS_MAX: usize = 500;
+/// The longest address that an error names: S3 refuses a longer key, which may have a thousand letters.
+const ADDRESS_CHARACTERS_MAX: usize = 300;
 
 /// Error of the bucket. The sentence is complete: there are no sources to add.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -160,12 +162,14 @@ impl StoreError {
     /// A call that failed. `code` is AWS's, such as `AccessDenied`.
     #[must_use]
     pub fn call(action: &'static str, address: String, code: Option<&str>, said: &str) -> Self {
+        let address = bounded_address(address);
         Self::Call { action, address, said: in_short(said), advice: advice(action, code) }
     }
 
     /// S3 was not reached.
     #[must_use]
     pub fn unreached(action: &'static str, address: String, said: &str) -> Self {
+        let address = bounded_address(address);
         Self::Call { action, address, said: in_short(said), advice: CallAdvice::Wait(Passing::Unreached) }
     }
 
@@ -218,6 +222,14 @@ impl StoreError {
     pub fn gap(&self, home: &Region) -> Gap {
         Gap { passing: self.passing(), ..Gap::new(home, self.action(), self.to_string(), GapKind::Part) }
     }
+}
+
+fn bounded_address(mut address: String) -> String {
+    if let Some((end, _)) = address.char_indices().nth(ADDRESS_CHARACTERS_MAX) {
+        address.truncate(end);
+        address.push('…');
+    }
+    address
 }
 
 fn in_short(said: &str) -> String {

@@ -30,7 +30,8 @@ pub fn decide(
     home: &Region,
 ) -> Plan {
     let empty_log = NotificationLog::default();
-    let mut plan = Plan { seen: documents.len(), steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
+    let time_zone = config.account.zone();
+    let mut plan = Plan { seen: documents.len(), steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new(), time_zone };
     for (holder, document) in documents {
         let case = BudgetCase { holder, document, config, memory, home };
         let (id, log) = (resource_of(holder), memory.get(home).unwrap_or(&empty_log));

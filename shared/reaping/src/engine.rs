@@ -8,6 +8,7 @@ mod running;
 pub(crate) mod settle;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use model::config::Config;
 use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
 use model::fault::Bug;
@@ -19,9 +20,9 @@ use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, 
 use model::observation::Gap;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::Rule;
-use plan::{OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
+use plan::{FindingKind, OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
-use crate::policy::{Policy, UNREADABLE};
+use crate::policy::Policy;
 
 pub(crate) use running::{Running, RunningCase};
 
@@ -58,7 +59,7 @@ impl<'a> ResourceFacts<'a> {
         self.log.was_notified(self.id, topic, what)
     }
 
-    /// `true` if its owner was notified of this action in observe mode.
+    /// `true` if its subscribers were notified of this action in observe mode.
     pub(crate) fn was_notified_of_observed(self, rule: Rule, announced: AnnouncedAction) -> bool {
         let what = would_fingerprint(announced.ending, announced.deadline);
         self.was_notified(&NotificationKey::would(rule), &what)
@@ -131,7 +132,7 @@ pub(crate) trait ResourceCase<'a>: Copy {
             Err(unreadable) => {
                 let reason = if is_kept { SkipReason::Kept } else { SkipReason::Unreadable };
                 let text = explain_unreadable(&unreadable);
-                Some(self.skip_with_finding(reason, UNREADABLE, text.clone(), text))
+                Some(self.skip_with_finding(reason, FindingKind::Unreadable, text.clone(), text))
             }
             Ok(_) if is_kept => Some(self.skip(SkipReason::Kept, Vec::new())),
             Ok(curfew_tags) => self.skip_of_kind(&curfew_tags),
@@ -142,13 +143,12 @@ pub(crate) trait ResourceCase<'a>: Copy {
         Skipped::new(self.target(), reason, self.unjudged(active_keys))
     }
 
-    fn skip_with_finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
-        let topic = NotificationKey::named(topic);
-        let skipped = self.skip(reason, vec![topic.clone()]);
-        Skipped { finding: Some(OwnerFinding { topic, what, text }), ..skipped }
+    fn skip_with_finding(self, reason: SkipReason, kind: FindingKind, what: String, text: String) -> Skipped {
+        let skipped = self.skip(reason, vec![kind.key()]);
+        Skipped { finding: Some(OwnerFinding { kind, what, text }), ..skipped }
     }
 
-    /// `true` if its owner was notified of a violation that may still hold.
+    /// `true` if its subscribers were notified of a violation that may still hold.
     fn was_notified_of(self, rule: Rule) -> bool {
         let ResourceFacts { id, log, .. } = self.facts();
         log.notification(id, &NotificationKey::rule(rule)).is_some()
@@ -156,10 +156,14 @@ pub(crate) trait ResourceCase<'a>: Copy {
 }
 
 /// The plan for these resources, in the order of regions and ids. No limit holds its steps yet.
-pub(crate) fn decide_each<'a, C: ResourceCase<'a>>(cases: impl Iterator<Item = C>, gaps: &[Gap]) -> Plan {
+pub(crate) fn decide_each<'a, C: ResourceCase<'a>>(
+    cases: impl Iterator<Item = C>,
+    gaps: &[Gap],
+    time_zone: TimeZone,
+) -> Plan {
     let mut cases: Vec<C> = cases.collect();
     cases.sort_by_key(|case| (case.facts().region, case.facts().id));
-    let mut plan = Plan { seen: cases.len(), steps: Vec::new(), skipped: Vec::new(), gaps: gaps.to_vec() };
+    let mut plan = Plan { seen: cases.len(), steps: Vec::new(), skipped: Vec::new(), gaps: gaps.to_vec(), time_zone };
     for case in cases {
         let ResourceFacts { region, id, log, .. } = case.facts();
         PlanDecision::or_bug(region, id, log, || case.target(), || case.decide()).add_to(&mut plan);
@@ -253,7 +257,7 @@ mod tests {
         let log = memory.values().next().unwrap();
         let mut kept = ResourceMemory::unchanged(log, &planted.target.resource);
         assert!(!kept.active_keys.is_empty() && !kept.record.announced.is_empty(), "{kept:?}");
-        kept.active_keys.push(NotificationKey::named("bug"));
+        kept.active_keys.push(FindingKind::Bug.key());
         assert_eq!(planted.memory, kept);
     }
 

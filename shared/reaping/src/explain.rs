@@ -230,7 +230,9 @@ impl JudgedRule<'_> {
                 format!("{ended} by the first run from {deadline} on that finds it still violated")
             }
             Mode::Enforce => {
-                format!("the next run notifies its owner and marks it; {ended} from {deadline} on, counted from now")
+                format!(
+                    "the next run notifies its subscribers and marks it; {ended} from {deadline} on, counted from now"
+                )
             }
         }
     }

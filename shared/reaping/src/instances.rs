@@ -38,11 +38,11 @@ use model::observation::Observation;
 use model::rule::{ResourceAction, Rule};
 use model::usage::{UnknownUsage, Usage};
 use plan::{
-    Action, Announcement, Evidence, InstanceAction, OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step,
-    Target, limits,
+    Action, Announcement, Evidence, FindingKind, InstanceAction, OwnerFinding, Plan, ResourceMemory, SkipReason,
+    Skipped, Step, Target, limits,
 };
 
-use crate::engine::announcements::{AnnouncementTarget, START_FAILED, start_keys, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};
@@ -66,7 +66,7 @@ pub fn decide(
         let log = memory.get(&instance.region).unwrap_or(&empty_log);
         InstanceCase { instance, usage, log, policy, now }
     });
-    let mut plan = decide_each(cases, &seen.gaps);
+    let mut plan = decide_each(cases, &seen.gaps, policy.config.account.zone());
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
 }
@@ -208,8 +208,7 @@ impl InstanceCase<'_> {
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = unsettled_rule_keys(&verdicts);
-        active_keys
-            .extend(matches!(self.usage, Usage::Unknown(_)).then(|| NotificationKey::named(skip::USAGE_UNKNOWN)));
+        active_keys.extend(matches!(self.usage, Usage::Unknown(_)).then(|| FindingKind::UsageUnknown.key()));
         active_keys.extend(self.rejected_claim_key());
         if self.log.record(&self.instance.id).is_some_and(|record| record.carried_out.is_some()) {
             active_keys.extend(start_keys());
@@ -255,7 +254,7 @@ impl InstanceCase<'_> {
              hours begin",
             quoted_unless_word(code)
         );
-        Some(OwnerFinding { topic: NotificationKey::named(START_FAILED), what: requested.to_string(), text })
+        Some(OwnerFinding { kind: FindingKind::StartFailed, what: requested.to_string(), text })
     }
 
     /// `true` if a stopped instance was started for these hours without a failure: somebody stopped it.

@@ -19,9 +19,6 @@ use plan::{Evidence, NotifyOnlyReason};
 
 use crate::job_ownership::JobStates;
 
-/// The notification about tags that cannot be read.
-pub(crate) const UNREADABLE: &str = "unreadable";
-
 /// The account's configuration under the ceiling, with the facts that the rules need.
 #[derive(Debug, Clone)]
 pub struct Policy {

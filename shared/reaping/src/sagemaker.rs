@@ -62,7 +62,7 @@ pub fn decide(
         let log = memory.get(&resource.region).unwrap_or(&empty_log);
         SageMakerCase::new(resource, activities, log, policy, now)
     });
-    let mut plan = decide_each(cases, &seen.gaps);
+    let mut plan = decide_each(cases, &seen.gaps, policy.config.account.zone());
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
 }
@@ -176,7 +176,7 @@ impl<'a> SageMakerCase<'a> {
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = unsettled_rule_keys(&verdicts);
-        active_keys.extend(self.unmeasured().map(|finding| finding.topic));
+        active_keys.extend(self.unmeasured().map(|finding| finding.kind.key()));
         if self.carried_out().is_some() {
             active_keys.extend(start_keys());
         }

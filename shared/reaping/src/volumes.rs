@@ -57,7 +57,7 @@ pub fn decide(
 ) -> Plan {
     let view = StorageView::new(seen, live_jobs, memory, policy, now);
     let cases = seen.volumes.items.iter().map(|volume| view.case(volume, uses.get(&volume.id).copied()));
-    let mut plan = decide_each(cases, &seen.volumes.gaps);
+    let mut plan = decide_each(cases, &seen.volumes.gaps, policy.config.account.zone());
     for snapshot in &seen.snapshots {
         let log = view.log(&snapshot.region);
         let (target, decide) = (|| view.target(snapshot), || view.decide_snapshot(snapshot));

@@ -110,6 +110,7 @@ async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
         team: "vision".to_owned(),
         severity: model::notification_log::Severity::Action,
         text: model::notification_log::Paragraph::new("later"),
+        headline: String::new(),
         cause: model::notification_log::UndeliveredCause::Refused,
     });
     store.write_notices(FUNCTION, &home(), &value, etag.as_deref()).await.unwrap();

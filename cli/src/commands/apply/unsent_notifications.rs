@@ -99,7 +99,8 @@ fn to_notification(item: &RecordedStep) -> Notification {
             format!("Curfew {ended} {{}} before it was interrupted"),
             HeadlineObject::from_id(resource),
             resource.as_str(),
-        ),
+        )
+        .with_details(what.as_deref().unwrap_or_default(), name.as_deref()),
         facts: NotificationFacts {
             action: ending.map(ResourceAction::as_str),
             rule: Rule::read(&evidence.rule),

@@ -3,7 +3,7 @@
 use model::curfew_tags::{DELETED_AT, SNAPSHOT_OF};
 use model::volume::Snapshot;
 use plan::SnapshotAction;
-use plan::report::{OutcomeKind, StepOutcome};
+use plan::report::{FailedPart, OutcomeKind, StepOutcome};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
 use super::{StepResource, tag};
@@ -32,7 +32,7 @@ impl<C: Cloud> StepResource<'_, C, Snapshot> {
         match self.cloud.describe_volume(&self.target().region, &snapshot.of_volume).await {
             Ok(_) => Err(StepOutcome::with(OutcomeKind::Changed, format!("{} exists", snapshot.of_volume))),
             Err(error) if error.kind == CallErrorKind::NotFound => Ok(()),
-            Err(error) => Err(StepOutcome::with(OutcomeKind::Failed, error.to_string())),
+            Err(error) => Err(StepOutcome::failed(FailedPart::Check, error.to_string())),
         }
     }
 

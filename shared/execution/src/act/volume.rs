@@ -5,7 +5,7 @@ use model::curfew_tags::{DELETED_AT, MARKED, UNATTACHED_SINCE, has_room};
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::volume::{Volume, snapshot_description};
-use plan::report::{OutcomeKind, StepOutcome};
+use plan::report::{FailedPart, OutcomeKind, StepOutcome};
 use plan::{Facts, VolumeAction, is_safe};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
@@ -51,7 +51,7 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
             Err(error) if error.kind == CallErrorKind::NotFound => {
                 Err(StepOutcome::with(OutcomeKind::Changed, error.to_string()))
             }
-            Err(error) => Err(StepOutcome::with(OutcomeKind::Failed, error.to_string())),
+            Err(error) => Err(StepOutcome::failed(FailedPart::Check, error.to_string())),
         }
     }
 

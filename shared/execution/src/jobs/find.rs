@@ -97,7 +97,7 @@ impl JobsRun<'_> {
             return Some(Some(job));
         }
         if !is_answerable(key) {
-            tracing::warn!(key, "its answer would have no legal key; the next sweep notifies its owner");
+            tracing::warn!(key, "its answer would have no legal key; the next sweep notifies its team");
             return Some(None);
         }
         match self.run.store.read_submission(key).await {

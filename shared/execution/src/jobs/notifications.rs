@@ -74,6 +74,7 @@ impl JobsRun<'_> {
         let unsent = UnsentNotifications { jobs, ended_sweeps, accepted_sweeps };
         if is_of_all || !unsent.jobs.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
             let base = self.run.report_without_steps(report.seen, gaps);
+            let base = Report { time_zone: self.config.account.zone(), ..base };
             report.gaps = self.send_and_record(base, unsent, notifications, (&report, is_of_all)).await;
         } else {
             let unrecorded = self.record(&mut report, is_of_all).await;

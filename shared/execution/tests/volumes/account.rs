@@ -255,7 +255,7 @@ impl SimulatedAccount {
             disk.retag(now);
             self.behaviours[behaviour as usize] += 1;
             let id = disk.id().to_owned();
-            self.log(|| format!("{id}: its owner was notified: {}", behaviour.as_str()));
+            self.log(|| format!("{id}: its subscribers were notified: {}", behaviour.as_str()));
         }
     }
 

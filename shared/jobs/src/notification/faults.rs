@@ -35,7 +35,7 @@ impl Job {
         let command = format!("aws ec2 terminate-instances --region {region} --instance-ids {instance}");
         let text = Paragraph::new(&text).with_command("To terminate it by hand", &command);
         let cost = HeadlineCost::Hourly(Some(*rate_max));
-        let headline = Headline { cost, ..self.headline("Curfew could not terminate the machine of {}") };
+        let headline = Headline { cost, ..self.headline("Curfew could not terminate the machine{s} of {}") };
         self.daily(Severity::Error, format!("not-ended {instance}"), "not-ended".to_owned(), headline, text, home)
     }
 
@@ -67,7 +67,7 @@ impl Job {
         let text = text.with_command("Its log", &self.log_command(attempt));
         let text = if is_stall { self.with_stop(text) } else { text };
         let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
-        let headline = self.headline("The agent of {} reports a warning");
+        let headline = self.headline("Curfew passes on a warning from the agent{s} of {}");
         Some(self.daily(Severity::Warning, format!("trouble {job} {}", kind.as_str()), what, headline, text, home))
     }
 
@@ -126,7 +126,7 @@ impl Job {
             self.named()
         );
         let text = Paragraph::new(&text);
-        let headline = self.headline("Curfew ignores a document of the machine of {}");
+        let headline = self.headline("Curfew ignores a document of the machine{s} of {}");
         self.daily(Severity::Warning, format!("refused {}", self.job), "lasts".to_owned(), headline, text, home)
     }
 

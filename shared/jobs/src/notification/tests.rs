@@ -1,3 +1,4 @@
+use jiff::tz::TimeZone;
 use model::id::Region;
 use model::instance::InstanceState;
 use model::notification_log::{
@@ -30,7 +31,8 @@ fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
 /// The first line of a message about it alone; all together are short enough for one that also says what is lost.
 #[track_caller]
 fn headline(notification: &Notification) -> String {
-    let headline = Headline::describe(&[&notification.headline], &notification.team, noon_plus(HOUR));
+    let headline =
+        Headline::describe(&[&notification.headline], &notification.team, &noon_plus(HOUR).to_zoned(TimeZone::UTC));
     assert!(headline.chars().count() < 120, "{headline}");
     headline
 }
@@ -51,7 +53,7 @@ fn a_headline_has_the_job_its_outcome_time_and_cost() {
     let home = Region::new("us-east-1");
     assert_snapshot!(headline(&job.notify_not_terminated(machine, "UnauthorizedOperation", &home)), @"Curfew could not terminate the machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC: $1.00/h");
     assert_snapshot!(headline(&job.notify_refused_document("it is too large", &home)), @"Curfew ignores a document of the machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
-    assert_snapshot!(headline(&trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full").unwrap()), @"The agent of job llama-1a2b3c4d of team vision reports a warning at 2026-09-01 13:00 UTC");
+    assert_snapshot!(headline(&trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full").unwrap()), @"Curfew passes on a warning from the agent of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
     let kept = interrupted().job(|job| job.machine_hold = Some(MachineHold::Protected));
     assert_snapshot!(shown(kept), @"Curfew may not end the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC: $1.00/h");
 }
@@ -139,7 +141,7 @@ fn a_failure_is_notified_with_its_retry() {
              if there is one: none is known yet.\nIts log: curfew logs vision/llama-1a2b3c4d --attempt 1",
         );
     }
-    assert_snapshot!(headline(&retrying().job.notification().unwrap().notification), @"The command of job llama-1a2b3c4d of team vision failed; Curfew retries it at 2026-09-01 13:01 UTC");
+    assert_snapshot!(headline(&retrying().job.notification().unwrap().notification), @"The command of job llama-1a2b3c4d of team vision failed; Curfew retries at 2026-09-01 13:01 UTC");
     let held = retrying().job(|job| job.machine_hold = Some(MachineHold::Protected));
     assert_eq!(held.job.notification().unwrap().fingerprint, "machine-held 1 protected");
 }

@@ -273,7 +273,7 @@ pub struct AccountConfig {
     /// Time from mark to stop of resources over a budget, the account's or a team's.
     #[serde(with = "duration")]
     pub over_budget_grace: SignedDuration,
-    /// Time zone in which months begin and end: an IANA name, such as `Europe/Berlin`.
+    /// Time zone in which months begin and end, and in which messages also show the time: an IANA name, such as `Europe/Berlin`.
     #[serde(deserialize_with = "checks::time_zone")]
     pub time_zone: String,
     /// `true` if Curfew queries Cost Explorer once a day ($0.01 a request), to show it beside the ledger.

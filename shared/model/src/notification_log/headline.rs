@@ -2,29 +2,39 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 
 use super::NO_TEAM;
 use crate::fault::{one_line, shortened};
-use crate::foreign_text::{quoted_unless_word, without_links};
+use crate::foreign_text::{describe_name, quoted_unless_word, without_links};
 use crate::id::ResourceId;
 use crate::money::{Rate, format_monthly_rate_shortly};
+use crate::rule::ResourceAction;
+use crate::time_zone::format_moment;
 
 /// Names and teams are tags, so they can be long. An id of EC2 and the name of a call with its region fit.
 const NAME_CHARACTERS_MAX: usize = 45;
 const TEAM_CHARACTERS_MAX: usize = 30;
+/// The type, and the `Name` tag behind it.
+const DETAIL_CHARACTERS_MAX: usize = 25;
 
 /// The sentence of one notification, in parts, so that several alike are counted in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// Sentence with `{}` for the object, `Curfew will stop {}`, and `{is}` for the verb behind it.
+    /// Sentence with `{}` for the object: `Curfew will stop {}`. `{is}`, `{was}` and `{s}` agree with the count of the objects.
     pub sentence: Cow<'static, str>,
     pub object: HeadlineObject,
     /// The object, if it is the only one: `i-0abc`.
     pub name: String,
+    /// Type and `Name` tag of a resource, if it is the only one: `g5.xlarge "bench"`; empty for anything else.
+    pub details: String,
     /// `None`: at the time of the run.
     pub at: Option<Timestamp>,
     pub cost: HeadlineCost,
+    /// Data that the action loses for good, in few words: `30 TB NVMe scratch`.
+    pub loss: Option<String>,
+    /// The action that is announced.
+    pub announces: Option<ResourceAction>,
 }
 
 /// Subject of a headline.
@@ -42,8 +52,6 @@ pub enum HeadlineObject {
     /// A call to AWS that failed.
     Call,
     Configuration,
-    /// Notifications of earlier runs, which SNS did not accept.
-    Notification,
 }
 
 /// The money of a headline.
@@ -86,16 +94,19 @@ impl HeadlineObject {
             Self::Folder => "folder",
             Self::Call => "call",
             Self::Configuration => "configuration",
-            Self::Notification => "notification",
         }
     }
 
+    /// `3 instances`.
+    #[must_use]
+    pub fn format_count(self, count: usize) -> String {
+        format!("{count} {}s", self.as_str())
+    }
+
     /// `true` if the object's name does not show its team.
-    const fn needs_team(self) -> bool {
-        matches!(
-            self,
-            Self::Instance | Self::Volume | Self::Snapshot | Self::SageMaker | Self::Job | Self::Notification
-        )
+    #[must_use]
+    pub const fn needs_team(self) -> bool {
+        matches!(self, Self::Instance | Self::Volume | Self::Snapshot | Self::SageMaker | Self::Job)
     }
 }
 
@@ -103,7 +114,24 @@ impl Headline {
     /// Makes a headline without a time of its own, and without money.
     #[must_use]
     pub fn new(sentence: impl Into<Cow<'static, str>>, object: HeadlineObject, name: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), object, name: name.into(), at: None, cost: HeadlineCost::Unsaid }
+        Self {
+            sentence: sentence.into(),
+            object,
+            name: name.into(),
+            details: String::new(),
+            at: None,
+            cost: HeadlineCost::Unsaid,
+            loss: None,
+            announces: None,
+        }
+    }
+
+    /// The headline with the type and the `Name` tag of its resource.
+    #[must_use]
+    pub fn with_details(self, what: &str, name: Option<&str>) -> Self {
+        let name = describe_name(name.map(|name| shortened(name, DETAIL_CHARACTERS_MAX)).as_deref());
+        let details = format!("{}{name}", one_line(what, DETAIL_CHARACTERS_MAX));
+        Self { details: details.trim_start().to_owned(), ..self }
     }
 
     /// `true` if one sentence can count both.
@@ -115,45 +143,67 @@ impl Headline {
     /// `Curfew will stop 3 instances of team vision from 2026-09-01 18:00 UTC: $12.40/h`, about headlines that are alike, of
     /// a run at `now`. Without a full stop.
     #[must_use]
-    pub fn describe(alike: &[&Self], team: &str, now: Timestamp) -> String {
+    pub fn describe(alike: &[&Self], team: &str, now: &Zoned) -> String {
         let Some(first) = alike.first() else { return String::new() };
-        let object = match alike {
-            [one] => without_links(&one_line(&one.name, NAME_CHARACTERS_MAX)),
-            several => format!("{} {}s", several.len(), first.object.as_str()),
-        };
         let whose = match team {
             _ if !first.object.needs_team() => String::new(),
             NO_TEAM => " without a team".to_owned(),
             team => format!(" of team {}", quoted_unless_word(&shortened(team, TEAM_CHARACTERS_MAX))),
         };
-        let object = format!("{object}{whose}");
-        let moments = || alike.iter().map(|one| one.at.unwrap_or(now));
-        let (earliest, latest) = (moments().min().unwrap_or(now), moments().max().unwrap_or(now));
+        let object = match alike {
+            [one] if !one.details.is_empty() => format!("{} ({}){whose}", one.short_name(), one.details),
+            [one] => one.short_name() + &whose,
+            several => format!("{}{whose}", first.object.format_count(several.len())),
+        };
+        let moments = || alike.iter().map(|one| one.at.unwrap_or(now.timestamp()));
+        let (earliest, latest) = (moments().min().unwrap_or_default(), moments().max().unwrap_or_default());
         let when = if earliest == latest { "at" } else { "from" };
-        let cost = HeadlineCost::describe(alike.iter().map(|one| &one.cost));
-        let sentence =
-            first.sentence.replace("{is}", if alike.len() == 1 { "is" } else { "are" }).replace("{}", &object);
-        format!("{sentence} {when} {}{cost}", earliest.strftime("%Y-%m-%d %H:%M UTC"))
+        let cost = HeadlineCost::describe(alike.iter().map(|one| &one.cost), Rate::to_string);
+        let cost = cost.map(|cost| format!(": {cost}")).unwrap_or_default();
+        let moment = format_moment(earliest, now.time_zone());
+        format!("{} {when} {moment}{cost}", first.format_sentence(&object, alike.len()))
+    }
+
+    /// The sentence about so many objects.
+    #[must_use]
+    pub fn format_sentence(&self, object: &str, count: usize) -> String {
+        let [is, was, s] = if count == 1 { ["is", "was", ""] } else { ["are", "were", "s"] };
+        self.sentence.replace("{is}", is).replace("{was}", was).replace("{s}", s).replace("{}", object)
+    }
+
+    /// The name of the object, on one line and without links.
+    #[must_use]
+    pub fn short_name(&self) -> String {
+        without_links(&one_line(&self.name, NAME_CHARACTERS_MAX))
     }
 }
 
 impl HeadlineCost {
-    /// Describes the costs together, with the punctuation before them.
-    fn describe<'a>(costs: impl Iterator<Item = &'a Self> + Clone) -> String {
-        let rates = costs.clone().filter_map(|cost| match cost {
-            Self::Hourly(rate) | Self::Monthly(rate) => *rate,
-            Self::Unsaid | Self::Total(_) => None,
-        });
+    /// Describes the costs together; `None` where they are not said. `format_hourly`: the notation of a rate by the hour.
+    pub fn describe<'a>(
+        costs: impl Iterator<Item = &'a Self> + Clone,
+        format_hourly: impl Fn(&Rate) -> String,
+    ) -> Option<String> {
+        let rates = costs.clone().filter_map(Self::rate);
         let is_unknown = |cost: &&Self| matches!(cost, Self::Hourly(None) | Self::Monthly(None));
         let at_least = if costs.clone().any(|cost| is_unknown(&cost)) { " at least" } else { "" };
         let sum = rates.clone().next().map(|_| rates.sum::<Rate>());
         let mut costs = costs;
         match (costs.next(), costs.next(), sum) {
-            (Some(Self::Total(amount)), None, _) => format!(": {amount}"),
-            (Some(Self::Hourly(_)), _, Some(sum)) => format!(": {sum}{at_least}"),
-            (Some(Self::Monthly(_)), _, Some(sum)) => format!(": {}{at_least}", format_monthly_rate_shortly(sum)),
-            (Some(Self::Hourly(_) | Self::Monthly(_)), _, None) => ": price unknown".to_owned(),
-            _ => String::new(),
+            (Some(Self::Total(amount)), None, _) => Some(amount.clone()),
+            (Some(Self::Hourly(_)), _, Some(sum)) => Some(format!("{}{at_least}", format_hourly(&sum))),
+            (Some(Self::Monthly(_)), _, Some(sum)) => Some(format!("{}{at_least}", format_monthly_rate_shortly(sum))),
+            (Some(Self::Hourly(_) | Self::Monthly(_)), _, None) => Some("price unknown".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The rate, if the cost is one and known.
+    #[must_use]
+    pub const fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Hourly(rate) | Self::Monthly(rate) => *rate,
+            Self::Unsaid | Self::Total(_) => None,
         }
     }
 }
@@ -171,8 +221,13 @@ mod tests {
         Headline { at: at.map(|at| at.parse().unwrap()), cost, ..headline }
     }
 
+    fn describe_in(zone: &str, headlines: &[Headline], team: &str) -> String {
+        let now = NOW.parse::<Timestamp>().unwrap().in_tz(zone).unwrap();
+        Headline::describe(&headlines.iter().collect::<Vec<_>>(), team, &now)
+    }
+
     fn describe(headlines: &[Headline], team: &str) -> String {
-        Headline::describe(&headlines.iter().collect::<Vec<_>>(), team, NOW.parse().unwrap())
+        describe_in("UTC", headlines, team)
     }
 
     fn hourly(usd_micros: u64) -> HeadlineCost {
@@ -189,9 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn a_resource_has_its_type_and_name_and_a_time_also_that_of_the_account() {
+        let one =
+            stop("i-0abc", Some("2026-09-01T22:30:00Z"), hourly(1_006_000)).with_details("g5.xlarge", Some("a b"));
+        assert_snapshot!(describe_in("Europe/Berlin", std::slice::from_ref(&one), "vision"), @r#"Curfew will stop i-0abc (g5.xlarge "a b") of team vision at 2026-09-01 22:30 UTC (2026-09-02 00:30 CEST): $1.01/h"#);
+        let unnamed = stop("i-0abc", None, HeadlineCost::Unsaid).with_details("g5.xlarge", None);
+        assert_snapshot!(describe_in("Europe/Berlin", std::slice::from_ref(&unnamed), "vision"), @"Curfew will stop i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC (14:00 CEST)");
+        assert_snapshot!(describe_in("Europe/Berlin", &[unnamed, one], "vision"), @"Curfew will stop 2 instances of team vision from 2026-09-01 12:00 UTC (14:00 CEST)");
+    }
+
+    #[test]
     fn the_verb_agrees_with_the_count() {
         let unknown = Headline::new("Curfew cannot judge whether {} {is} idle", HeadlineObject::Instance, "i-0abc");
         assert_snapshot!(describe(std::slice::from_ref(&unknown), "nlp"), @"Curfew cannot judge whether i-0abc of team nlp is idle at 2026-09-01 12:00 UTC");
+        let lost = Headline::new("The machine{s} of {} {was} lost", HeadlineObject::Job, "job a");
+        assert_snapshot!(describe(std::slice::from_ref(&lost), "nlp"), @"The machine of job a of team nlp was lost at 2026-09-01 12:00 UTC");
+        assert_snapshot!(describe(&[lost.clone(), lost], "nlp"), @"The machines of 2 jobs of team nlp were lost at 2026-09-01 12:00 UTC");
         assert_snapshot!(describe(&[unknown.clone(), unknown], "a b\"c"), @r#"Curfew cannot judge whether 2 instances of team "a b'c" are idle at 2026-09-01 12:00 UTC"#);
     }
 

@@ -65,7 +65,7 @@ pub struct Notification {
     pub happened: bool,
     /// The mode of its step; `None` without a step, or if the step notifies in any mode.
     pub mode: Option<Mode>,
-    /// Data that is lost, for the message's first line.
+    /// Data that the action loses for good, for the message's first line.
     pub loses: Option<String>,
     /// The notification in a few words.
     pub headline: Headline,
@@ -95,12 +95,6 @@ pub struct NotificationFacts {
 }
 
 impl Notification {
-    /// `true` if the notification is about the account, and not about resources without a team.
-    #[must_use]
-    pub fn is_about_account(&self) -> bool {
-        self.team == NO_TEAM && self.resource.as_ref().is_none_or(|resource| resource.as_str() == ACCOUNT)
-    }
-
     /// `true` if the notification is all that there is to do, so that observe mode leaves nothing undone.
     #[must_use]
     pub fn is_all_done(&self) -> bool {

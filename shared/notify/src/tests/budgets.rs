@@ -54,15 +54,16 @@ fn the_account_is_not_called_resources_without_a_team() {
     let sent = message(&account);
     assert_eq!(
         (sent.team.as_str(), sent.subject.as_str()),
-        (NO_TEAM, "Curfew (warning): 1 notification for the account")
+        (NO_TEAM, "Curfew: Budget of the account: $100.00 of $100.00 for 2026-09 spent (100 %)")
     );
     let gap = Gap::new(&home(), "ce:GetCostAndUsage", "AccessDenied", GapKind::Part);
     let blind = Report { gaps: vec![gap], ..account };
-    assert_eq!(message(&blind).subject, "Curfew (error): 2 notifications for the account");
+    assert_eq!(message(&blind).subject, "Curfew could not complete ce:GetCostAndUsage in us-east-1 (+1 more)");
     let without_team = planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\"");
-    assert_eq!(message(&without_team).subject, "Curfew (warning): 1 notification for resources without a team");
+    let stops = "Curfew: i-0abc (g5.xlarge, no team) stops 13:00 UTC, $1.01/h";
+    assert_eq!(message(&without_team).subject, stops);
     let both = Report { gaps: blind.gaps, ..without_team };
-    assert_eq!(message(&both).subject, "Curfew (error): 2 notifications for the account and resources without a team");
+    assert_eq!(message(&both).subject, format!("{stops} (+1 more)"));
 }
 
 #[test]

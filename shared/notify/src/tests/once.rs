@@ -48,7 +48,7 @@ fn a_gap_names_region_call_and_answer_and_goes_to_those_without_a_team() {
 #[test]
 fn a_refused_configuration_is_notified_once_a_day_and_another_refusal_at_once() {
     let notifies = |memory: &NotificationLogs, refusal: &str, now: &str| {
-        refused_config_notification(&home(), refusal, memory, time(now)).is_some()
+        config_fault_notification(&home(), ConfigFault::Refused, refusal, memory, time(now)).is_some()
     };
     let mut memory = no_memory();
     let topic = NotificationKey::named("configuration");
@@ -71,6 +71,7 @@ fn an_unaccepted_event_stays_undelivered_until_it_is_accepted() {
             team: "vision".to_owned(),
             severity: Severity::Action,
             text: notify(&stopped)[0].text.clone(),
+            headline: "Curfew stopped i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC: $1.01/h".to_owned(),
             cause: UndeliveredCause::Refused,
         }]
     );
@@ -187,4 +188,9 @@ fn a_failed_mark_is_a_late_notification_and_an_announcement_is_not() {
     assert_eq!(late.len(), 1);
     assert!(late[0].text.contains("could not mark it"), "{}", late[0].text);
     assert_eq!(late[0].severity, Severity::Error);
+    let delivered = BTreeSet::from(["vision".to_owned()]);
+    let memory = update_log(&no_memory(), &failed, &sent, &late, &delivered, None, time(NOW));
+    let next = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, None).remove(0);
+    assert_snapshot!(next.subject, @"Curfew could not mark i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC: $1.01/h");
+    assert_snapshot!(next.body.lines().next().unwrap(), @"Curfew could not mark i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC: $1.01/h (after the message of its run).");
 }

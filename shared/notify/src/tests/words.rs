@@ -6,7 +6,7 @@ use super::*;
 fn an_announcement_has_evidence_owner_cost_deadline_and_the_command_to_keep() {
     let named = instance().tag("Name", "bench").instance_storage(250).tag("curfew:local-disk", "expendable");
     assert_snapshot!(message(&planned(named, &idle(), ENFORCED)).body, @r#"
-    Data lost: the NVMe scratch of i-0abc (250 GB). Curfew will stop i-0abc of team vision at 2026-09-01 13:00 UTC: $1.01/h.
+    Will lose: the NVMe scratch of i-0abc (250 GB). Curfew will stop i-0abc (g5.xlarge "bench") of team vision at 2026-09-01 13:00 UTC: $1.01/h.
 
     i-0abc (g5.xlarge "bench", owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It will be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24).
     Keep it: curfew keep i-0abc 7d
@@ -19,7 +19,7 @@ fn an_announcement_has_evidence_owner_cost_deadline_and_the_command_to_keep() {
 fn a_message_in_observe_mode_has_its_disclaimer() {
     let message = message(&planned(instance(), &idle(), ""));
     assert_snapshot!(message.body, @r#"
-    Curfew would stop i-0abc of team vision at 2026-09-01 13:00 UTC: $1.01/h.
+    Curfew would stop i-0abc (g5.xlarge) of team vision at 2026-09-01 13:00 UTC: $1.01/h.
     Observe mode: Curfew only notifies, and changes nothing.
 
     i-0abc (g5.xlarge, owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It would be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24).
@@ -113,7 +113,7 @@ fn a_morning_that_begins_with_a_failed_start_is_an_error() {
             .tag(STOPPED, "hours 2026-08-31T20:00:00Z")
             .state(InstanceState::Stopped)
     };
-    check(&done(night(), &unknown(), ""), "action", &["requested the start of i-0abc", "Mon-Fri 08:00-20:00 UTC"]);
+    check(&done(night(), &unknown(), ""), "info", &["requested the start of i-0abc", "Mon-Fri 08:00-20:00 UTC"]);
     let mut again = done(night(), &unknown(), "");
     let failed = Instance { state_reason: Some("Client.InternalError".to_owned()), ..night().build() };
     again.steps[0].0.action = Action::Instance(failed, InstanceAction::Start);

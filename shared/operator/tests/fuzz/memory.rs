@@ -11,7 +11,7 @@ use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord}
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{ActivityCache, BusyEvidence, QueryResult, UnknownUsage, Usage};
-use notify::{late_notifications, messages, notifications, refused_config_notification, update_log};
+use notify::{ConfigFault, config_fault_notification, late_notifications, messages, notifications, update_log};
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -228,7 +228,8 @@ proptest! {
         let stored = json!({ "gaps": { "configuration": { "at": at, "what": "wrong" } } });
         let at = at.parse::<Timestamp>().unwrap();
         let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value(stored).unwrap())]);
-        let is_quiet = refused_config_notification(&"us-east-1".into(), "wrong", &memory, now()).is_none();
+        let home = "us-east-1".into();
+        let is_quiet = config_fault_notification(&home, ConfigFault::Refused, "wrong", &memory, now()).is_none();
         prop_assert_eq!(is_quiet, now().duration_since(at).abs() < SignedDuration::from_hours(24));
     }
 

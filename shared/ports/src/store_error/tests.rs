@@ -41,6 +41,14 @@ fn a_failed_call_says_what_to_do() {
 fn what_aws_says_is_bounded() {
     let error = StoreError::call("s3:GetObject", ADDRESS.to_owned(), None, &"ä".repeat(100_000));
     assert!(error.to_string().chars().count() < 2 * SAID_CHARACTERS_MAX);
+    let key = format!("s3://state/inbox/{}", "%F0%9F%94%A5".repeat(250));
+    for error in [
+        StoreError::call("s3:GetObject", key.clone(), Some("KeyTooLongError"), "Your key is too long"),
+        StoreError::unreached("s3:GetObject", key, "timeout"),
+    ] {
+        let said = error.to_string();
+        assert!(said.chars().count() < 2 * ADDRESS_CHARACTERS_MAX && said.contains("s3://state/inbox/%F0"), "{said}");
+    }
 }
 
 #[test]

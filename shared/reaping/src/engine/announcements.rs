@@ -12,7 +12,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, ResourceRecord};
 use model::refusal::{Refusal, RefusalReason};
 use model::rule::{ResourceAction, Rule};
-use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, SkipReason, Step};
+use plan::{AnnouncedActions, Announcement, Evidence, FindingKind, NotifyOnlyReason, ResourceMemory, SkipReason, Step};
 
 use crate::engine::ResourceFacts;
 use crate::engine::settle::{SettledVerdicts, settle};
@@ -293,16 +293,13 @@ pub(crate) fn unsettled_rule_keys(verdicts: &[(Rule, Verdict)]) -> Vec<Notificat
         .collect()
 }
 
-/// The notification about a start that EC2 gave up.
-pub(crate) const START_FAILED: &str = "start-failed";
-
 /// The notifications about a resource that Curfew starts for its hours.
 pub(crate) fn start_keys() -> Vec<NotificationKey> {
     vec![
         NotificationKey::would(Rule::Hours),
         NotificationKey::undone(Rule::Hours),
         NotificationKey::started(),
-        NotificationKey::named(START_FAILED),
+        FindingKind::StartFailed.key(),
     ]
 }
 

@@ -58,7 +58,7 @@ fn describe_time_left(left: SignedDuration) -> String {
 
 fn describe_step(step: &Step) -> String {
     let rule = step.evidence.rule();
-    let notifies = if step.already_notified { "" } else { "notifies its owner, and " };
+    let notifies = if step.already_notified { "" } else { "notifies its subscribers, and " };
     let text = match (step.action.announcement(), &step.action) {
         (Some(Announcement::Mark(actions)), _) => {
             let announced = actions.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
@@ -74,7 +74,10 @@ fn describe_step(step: &Step) -> String {
         }
         (Some(Announcement::Unmark { .. }), _) => format!("{notifies}calls off what it announced for {rule}"),
         (Some(Announcement::Notify), _) | (None, Action::Budget(BudgetAction::Notify)) => {
-            format!("notifies its owner: {rule}{}", step.notify_only.map(describe_notify_only).unwrap_or_default())
+            format!(
+                "notifies its subscribers: {rule}{}",
+                step.notify_only.map(describe_notify_only).unwrap_or_default()
+            )
         }
         (None, Action::Budget(BudgetAction::Hold)) => format!("holds its jobs: {rule}"),
         (None, action) if action.is_start() => "starts it: its hours have begun".to_owned(),
@@ -90,7 +93,9 @@ fn describe_step(step: &Step) -> String {
     match (step.held, step.mode) {
         (Some(held), _) => format!("awaits approval: {held}. Once approved, the next run {text}"),
         (None, Mode::Observe) if step.already_notified => {
-            format!("the next run does nothing (observe mode, and its owner was notified); in enforce mode it {text}")
+            format!(
+                "the next run does nothing (observe mode, and its subscribers were notified); in enforce mode it {text}"
+            )
         }
         (None, Mode::Observe) => format!("the next run only notifies (observe mode); in enforce mode it {text}"),
         (None, Mode::Enforce) => format!("the next run {text}"),
@@ -110,7 +115,7 @@ pub(crate) const fn describe_skip(reason: SkipReason) -> &'static str {
         SkipReason::ForeignOwned => "skipped: another controller manages it",
         SkipReason::NotRunning => "skipped: it does not run",
         SkipReason::Marked => "skipped until the announced deadline",
-        SkipReason::Notified => "skipped: its owner was notified, and nothing more is due",
+        SkipReason::Notified => "skipped: its subscribers were notified, and nothing more is due",
         SkipReason::Busy => "skipped: it is busy",
         SkipReason::Young => "skipped: it is too young to be judged",
         SkipReason::UsageUnknown => "skipped: its usage is unknown",

@@ -8,7 +8,7 @@ use model::moment::after;
 use model::notification_log::NotificationKey;
 use model::rule::Rule;
 use model::usage::{UnknownUsage, Usage};
-use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
+use plan::{FindingKind, OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::InstanceCase;
 use super::unknown_usage::describe_unknown;
@@ -16,10 +16,6 @@ use crate::engine::announcements::RuleTrack;
 use crate::engine::{ResourceCase, RunningCase};
 use crate::job_ownership::{JobOwnership, RejectedClaim};
 use crate::policy::Verdict;
-
-pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
-const FOREIGN_OWNED: &str = "foreign-owned";
-const DISOWNED: &str = "disowned";
 
 impl<'a> InstanceCase<'a> {
     /// The owner is notified if a rule is violated; a controller would replace the instance.
@@ -35,13 +31,13 @@ impl<'a> InstanceCase<'a> {
             .collect();
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
         if violated.is_empty() {
-            let active_keys = if unknown { vec![NotificationKey::named(FOREIGN_OWNED)] } else { Vec::new() };
+            let active_keys = if unknown { vec![FindingKind::ForeignOwned.key()] } else { Vec::new() };
             return self.skip(SkipReason::ForeignOwned, active_keys);
         }
         let text =
             format!("{}, but managed by {controller}, so Curfew skips it; change it there", violated.join(" and "));
         // Once for each controller: the known violations change with the queries.
-        self.skip_with_finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
+        self.skip_with_finding(SkipReason::ForeignOwned, FindingKind::ForeignOwned, controller.to_owned(), text)
     }
 
     /// The skip of a judged instance, with the reason why no action is due.
@@ -86,13 +82,13 @@ impl<'a> InstanceCase<'a> {
             quoted_unless_word(job),
             why.explain()
         );
-        Some(OwnerFinding { topic: NotificationKey::named(DISOWNED), what: job.to_owned(), text })
+        Some(OwnerFinding { kind: FindingKind::Disowned, what: job.to_owned(), text })
     }
 
     /// The owner is not notified again while this is unknown.
     pub(super) fn rejected_claim_key(self) -> Option<NotificationKey> {
         matches!(self.ownership(), JobOwnership::NotOwned(_) | JobOwnership::Unknown(_))
-            .then(|| NotificationKey::named(DISOWNED))
+            .then(|| FindingKind::Disowned.key())
     }
 
     pub(super) fn is_judged_for_idleness(self) -> bool {
@@ -107,7 +103,7 @@ impl<'a> InstanceCase<'a> {
         let why = describe_unknown(self.cannot_be_judged()?, self.instance, &self.policy.config.metrics);
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
         let text = format!("its usage is unknown, so Curfew never stops it as idle: {why}. {cost}");
-        Some(OwnerFinding { topic: NotificationKey::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
+        Some(OwnerFinding { kind: FindingKind::UsageUnknown, what: "usage-unknown".to_owned(), text })
     }
 
     /// The reason for its unknown usage; `None` if it was not queried, is too young, or is not judged for idleness.

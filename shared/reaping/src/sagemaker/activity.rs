@@ -88,7 +88,7 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
     }
 }
 
-/// `true` if its owner was notified that it is idle, no action can follow, and a full query is not due yet.
+/// `true` if its subscribers were notified that it is idle, no action can follow, and a full query is not due yet.
 fn was_notified_recently(resource: &SageMakerResource, log: &NotificationLog, config: &Config, now: Timestamp) -> bool {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
     let record = log.record_about(&resource.id, resource.created_at);

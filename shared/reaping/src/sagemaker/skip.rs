@@ -4,21 +4,18 @@ use jiff::Timestamp;
 use model::config::Config;
 use model::curfew_tags::{CurfewTags, PROTECTED, kept_until};
 use model::foreign::sagemaker_controller;
-use model::notification_log::NotificationKey;
 use model::rule::Rule;
 use model::sagemaker::{
     Activity, ActivitySignal, EndpointFacts, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus,
     UnknownActivity,
 };
 use model::usage::format_impossible;
-use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
+use plan::{FindingKind, OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::SageMakerCase;
 use crate::engine::ResourceCase;
 use crate::engine::announcements::RuleTrack;
 use crate::rules::idle::sagemaker_window;
-
-const USAGE_UNKNOWN: &str = "usage-unknown";
 
 /// `true` if the facts of an endpoint have to be read: without them Curfew could not decide to skip it.
 #[must_use]
@@ -115,11 +112,7 @@ impl SageMakerCase<'_> {
         }
         let text = "SageMaker does not report whether a notebook instance is used, so Curfew never stops it as idle. Set curfew:hours \
                     or curfew:expires-at";
-        Some(OwnerFinding {
-            topic: NotificationKey::named(USAGE_UNKNOWN),
-            what: USAGE_UNKNOWN.to_owned(),
-            text: text.to_owned(),
-        })
+        Some(OwnerFinding { kind: FindingKind::UsageUnknown, what: "usage-unknown".to_owned(), text: text.to_owned() })
     }
 }
 

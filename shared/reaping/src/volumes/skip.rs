@@ -12,14 +12,11 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, ResourceRecord};
 use model::rule::Rule;
 use model::volume::{SnapshotState, VolumeState, VolumeUse};
-use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
+use plan::{FindingKind, OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::engine::ResourceCase;
 use crate::engine::announcements::RuleTrack;
-
-const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
-const SNAPSHOT_FAILED: &str = "snapshot-failed";
 
 impl VolumeCase<'_> {
     /// The reason why an unattached volume may not be an orphan.
@@ -74,11 +71,7 @@ impl VolumeCase<'_> {
             duration::format_duration(rule.orphaned_after),
             price::describe_monthly_cost(self.view.policy.prices.volume_cost(self.volume)),
         );
-        Some(OwnerFinding {
-            topic: NotificationKey::named(ON_STOPPED_INSTANCE),
-            what: format!("{} {since}", host.id),
-            text,
-        })
+        Some(OwnerFinding { kind: FindingKind::OnStoppedInstance, what: format!("{} {since}", host.id), text })
     }
 
     fn failed_snapshot(self) -> Option<OwnerFinding> {
@@ -92,15 +85,13 @@ impl VolumeCase<'_> {
             failed.id,
             duration::format_duration(TRY_AGAIN_AFTER)
         );
-        Some(OwnerFinding { topic: NotificationKey::named(SNAPSHOT_FAILED), what: failed.id.to_string(), text })
+        Some(OwnerFinding { kind: FindingKind::SnapshotFailed, what: failed.id.to_string(), text })
     }
 
     /// The findings that still hold, and are not notified again.
     pub(super) fn active_finding_keys(self) -> Vec<NotificationKey> {
-        [(ON_STOPPED_INSTANCE, self.on_stopped_instance()), (SNAPSHOT_FAILED, self.failed_snapshot())]
-            .into_iter()
-            .filter_map(|(topic, finding)| finding.map(|_| NotificationKey::named(topic)))
-            .collect()
+        let findings = self.on_stopped_instance().into_iter().chain(self.failed_snapshot());
+        findings.map(|finding| finding.kind.key()).collect()
     }
 
     /// The memory of a volume that was first seen unattached then.

@@ -15,12 +15,13 @@ use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use model::volume::{Snapshot, SnapshotState};
 use plan::{
-    Action, ExpiryAnnouncement, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step, Target,
+    Action, ExpiryAnnouncement, FindingKind, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step,
+    Target,
 };
 
 use super::{StorageView, safety_record};
 use crate::engine::{PlanDecision, target};
-use crate::policy::{ModeSource, UNREADABLE, effective_mode_and_its_source};
+use crate::policy::{ModeSource, effective_mode_and_its_source};
 use crate::rules::expired::evidence_of_snapshot;
 use crate::rules::orphaned::evidence_of_failed_snapshot;
 
@@ -191,9 +192,9 @@ impl OwnSnapshot<'_> {
     }
 
     fn unreadable(&self, text: String) -> PlanDecision {
-        let topic = NotificationKey::named(UNREADABLE);
-        let (target, memory) = (self.view.target(self.snapshot), self.memory(vec![topic.clone()]));
-        let finding = Some(OwnerFinding { topic, what: text.clone(), text });
+        let kind = FindingKind::Unreadable;
+        let (target, memory) = (self.view.target(self.snapshot), self.memory(vec![kind.key()]));
+        let finding = Some(OwnerFinding { kind, what: text.clone(), text });
         Skipped { finding, ..Skipped::new(target, SkipReason::Unreadable, memory) }.into()
     }
 

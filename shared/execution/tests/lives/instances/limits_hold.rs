@@ -67,7 +67,7 @@ fn a_held_action_does_not_hide_the_owners_own_deadline() {
     01 19:00 stop for idle (not reached) | notified vision (error)
     01 19:30 mark idle=stop@01T19:00 hours=stop@01T20:00 | notified vision (warning)
     01 19:35 stop for idle (not reached)
-    01 20:00 stop for hours | notified vision (action)
+    01 20:00 stop for hours | notified vision (info)
     ");
 }
 

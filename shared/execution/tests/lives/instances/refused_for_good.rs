@@ -95,7 +95,7 @@ fn a_night_stop_that_could_not_be_undone_is_none() {
     account.aws.refuses_for_good = Some(FORBIDDEN_TAGS);
     account.run("01 20:00").run("01 20:05");
     assert_snapshot!(account.log, @"
-    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 19:30 mark hours=stop@01T20:00 | notified vision (info)
     01 20:00 stop for hours (failed) | notified vision (error)
     01 20:05 skipped refused
     ");

@@ -161,7 +161,7 @@ fn deleted_without_a_snapshot_if_so_configured() {
     let mut account = enforcing_account([volume()], &format!("{ENFORCED}[volumes]\naction = \"delete\""));
     account.run("09-01 12:00").run("09-15 12:00");
     let first_line = account.messages_text[0].lines().next().unwrap().to_owned();
-    assert!(first_line.starts_with("Data lost: vol-0abc (500 GiB, without a snapshot). Curfew "), "{first_line}");
+    assert!(first_line.starts_with("Will lose: vol-0abc (500 GiB, without a snapshot). Curfew "), "{first_line}");
     account.run("09-18 12:00");
     assert!(!account.messages_text[0].contains("Undo"), "{:?}", account.messages_text);
     assert_snapshot!(account.log, @r"

@@ -70,7 +70,7 @@ fn untagged_ones() {
         &idle(),
         "[untagged]\nmode = \"enforce\"",
         Rule::Untagged,
-        "Violated: it lacks the required tags Team, Owner; the next run notifies its owner and marks it; stopped from 2026-09-02T12:00:00Z on, counted from now",
+        "Violated: it lacks the required tags Team, Owner; the next run notifies its subscribers and marks it; stopped from 2026-09-02T12:00:00Z on, counted from now",
     );
     check_in(
         untagged(),
@@ -87,7 +87,7 @@ fn idle_ones() {
         instance(),
         &idle(),
         Rule::Idle,
-        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; the next run notifies its owner and marks it; stopped from 2026-09-01T13:00:00Z on, counted from now",
+        "Violated: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s; the next run notifies its subscribers and marks it; stopped from 2026-09-01T13:00:00Z on, counted from now",
     );
     check(
         instance(),
@@ -184,7 +184,7 @@ fn those_that_a_budget_may_stop() {
     check(
         STOPS,
         &[team(lately, budget::BudgetVerdict::Stop, 120.0)],
-        "Violated: its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; the next run notifies its owner and marks it; stopped from 2026-09-01T13:00:00Z on, counted from now",
+        "Violated: its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z; the next run notifies its subscribers and marks it; stopped from 2026-09-01T13:00:00Z on, counted from now",
     );
     let since = "Unknown: the spend of its team is unknown since 2026-09-01T10:45:00Z; not while this is unknown";
     check(STOPS, &[team(long_ago, budget::BudgetVerdict::Ok, 40.0)], since);
@@ -231,7 +231,7 @@ fn ends_that_owners_wrote_down() {
         late,
         &idle(),
         Rule::Hours,
-        "Violated: outside its hours (Mon-Fri 08:00-11:00 UTC) since 2026-09-01T11:00:00Z; the next run notifies its owner and marks it; stopped from 2026-09-01T12:30:00Z on, counted from now",
+        "Violated: outside its hours (Mon-Fri 08:00-11:00 UTC) since 2026-09-01T11:00:00Z; the next run notifies its subscribers and marks it; stopped from 2026-09-01T12:30:00Z on, counted from now",
     );
 }
 
@@ -247,7 +247,7 @@ fn old_ones() {
         instance().launched("2026-08-01T00:00:00Z"),
         &idle(),
         Rule::Lifetime,
-        "Violated: it has run since 2026-08-01T00:00:00Z, longer than 7d; the next run notifies its owner and marks it; stopped from 2026-09-02T12:00:00Z on, counted from now",
+        "Violated: it has run since 2026-08-01T00:00:00Z, longer than 7d; the next run notifies its subscribers and marks it; stopped from 2026-09-02T12:00:00Z on, counted from now",
     );
     check(
         instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"),
@@ -277,12 +277,12 @@ fn observe_mode_says_first_what_enforce_mode_would_do() {
     };
     check(
         "",
-        "the next run only notifies (observe mode); in enforce mode it notifies its owner, and marks it: untagged, to be stopped from \
+        "the next run only notifies (observe mode); in enforce mode it notifies its subscribers, and marks it: untagged, to be stopped from \
          2026-09-02T12:00:00Z on",
     );
     check(
         "untagged=stop@2026-09-02T12:00:00Z",
-        "the next run only notifies (observe mode); in enforce mode it notifies its owner: lifetime, for which it does no more: the \
+        "the next run only notifies (observe mode); in enforce mode it notifies its subscribers: lifetime, for which it does no more: the \
          configured action is notify",
     );
 }

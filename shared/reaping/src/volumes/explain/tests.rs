@@ -61,7 +61,7 @@ fn orphaned_ones() {
         orphan(),
         unused,
         ENFORCED,
-        "Violated: unattached and unused since 2026-08-10T12:00:00Z; the next run notifies its owner and marks it; snapshotted and deleted from 2026-09-04T12:00:00Z on, counted from now",
+        "Violated: unattached and unused since 2026-08-10T12:00:00Z; the next run notifies its subscribers and marks it; snapshotted and deleted from 2026-09-04T12:00:00Z on, counted from now",
     );
     check(
         orphan(),
@@ -114,7 +114,7 @@ fn a_volume_in_use_again() {
     assert_eq!(describe(orphan()), "the next run removes curfew:unattached-since: it is in use again");
     assert_eq!(
         describe(orphan().tag("curfew:marked", "orphaned=snapshot-and-delete@2026-09-02T12:00:00Z")),
-        "the next run notifies its owner, and calls off what it announced for orphaned",
+        "the next run notifies its subscribers, and calls off what it announced for orphaned",
     );
 }
 
