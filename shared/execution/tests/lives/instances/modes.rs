@@ -102,7 +102,7 @@ fn a_rule_that_only_notifies_comes_after_the_observed_announcement() {
     let mut mixed = enforcing_account(old().tag("curfew:hours", "Mon-Fri 08:00-12:20 UTC"), "");
     mixed.run("01 12:00").run("01 12:05").run("01 12:10");
     assert_snapshot!(mixed.log, @"
-    01 12:00 mark hours=stop@01T12:20 | notified vision (warning)
+    01 12:00 mark hours=stop@01T12:20 | notified vision (info)
     01 12:05 mark idle=stop@01T13:05 (observed) | notified vision (info)
     01 12:10 notify lifetime, Configured (observed) | notified vision (info)
     ");
