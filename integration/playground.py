@@ -182,10 +182,10 @@ def schedules() -> dict[str, timedelta]:
     for name, logical_id in logical_ids().items():
         events = resources()[logical_id]["Properties"]["Events"].values()
         [rate] = [one["Properties"]["Schedule"] for one in events if "Schedule" in one["Properties"]]
-        often = re.fullmatch(r"rate\((\d+) (minute|hour)s?\)", rate)
-        daily = re.fullmatch(r"cron\(\d+ \d+ \* \* \? \*\)", rate)
-        assert often or daily, rate
-        found[name] = timedelta(**{f"{often[2]}s": int(often[1])}) if often else timedelta(days=1)
+        often = re.fullmatch(r"rate\((\d+) minutes?\)|cron\(\d+/(\d+) \* \* \* \? \*\)", rate)
+        rarely = re.fullmatch(r"cron\(\d+ (\*|\d+) \* \* \? \*\)", rate)
+        assert often or rarely, rate
+        found[name] = timedelta(minutes=int(often[1] or often[2])) if often else timedelta(**{"hours" if rarely[1] == "*" else "days": 1})
     return found
 
 

@@ -115,7 +115,7 @@ def test_an_undo_after_a_lost_answer_finds_the_volume(storage: VolumeAccount) ->
     storage.aws.clear_faults()
     [made] = volumes(storage)
     answer = undo(storage, volume)
-    assert answer.code == 1 and f"already, as {made}" in answer.err
+    assert answer.code == 1 and f"already restored as {made}" in answer.err
 
 
 def test_an_unlisted_volume_is_not_made_twice(storage: VolumeAccount) -> None:

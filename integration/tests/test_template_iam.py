@@ -233,6 +233,7 @@ def test_a_second_stack_is_refused_by_a_name_that_says_why() -> None:
         name: value
         for name, resource in resources().items()
         for key, value in resource.get("Properties", {}).items()
+        if not isinstance(value, dict) or "Ref" not in value  # another resource's
         if key in ("BucketName", "FunctionName", "GroupName", "InstanceProfileName", "LogGroupName", "ManagedPolicyName", "Name", "QueueName", "RoleName", "TopicName")
     }
     fixed = {name for name, value in named.items() if "${AWS::StackName}" not in str(value)}

@@ -34,7 +34,7 @@ impl Cloud for Aws {
     }
 
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
-        let _slot = self.message_pace.slot(message.function).await;
+        let _slot = self.message_pace.slot().await;
         sns::publish(self, topic_arn, message).await
     }
 

@@ -7,57 +7,34 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
-/// Messages of `run-jobs` a second. It runs every minute and at each warning, so that it shares its seconds with every other function; those
-/// have schedules that never begin in the same minute.
-///
-/// Together they are 5: Amazon SNS suspends an e-mail subscription that gets more than 10 messages in a second (SNS developer guide, "Email
-/// subscription setup and management").
-const OF_JOBS_PER_SECOND: usize = 2;
-/// Messages of each other function a second.
-const OF_OTHERS_PER_SECOND: usize = 3;
+/// Messages of a function a second, in one process. Amazon SNS suspends an e-mail subscription that gets more than 10 messages in a second (SNS
+/// developer guide, "Email subscription setup and management"). Schedules begin in different minutes, and two functions at once are the most that is
+/// likely; nothing bounds several invocations of `run-jobs` at once, each of which rarely has more than one message.
+const PER_SECOND: usize = 2;
 
-const RUN_JOBS: &str = "run-jobs";
 const SECOND: Duration = Duration::from_secs(1);
-
-/// The shares of the functions.
-#[derive(Debug)]
-pub(crate) struct MessagePace {
-    jobs: PaceShare,
-    others: PaceShare,
-}
-
-impl Default for MessagePace {
-    fn default() -> Self {
-        Self { jobs: PaceShare::new(OF_JOBS_PER_SECOND), others: PaceShare::new(OF_OTHERS_PER_SECOND) }
-    }
-}
-
-impl MessagePace {
-    /// Waits for a slot of the function, which the caller keeps until SNS has answered.
-    pub(crate) async fn slot(&self, function: &str) -> MessageSlot<'_> {
-        let share = if function == RUN_JOBS { &self.jobs } else { &self.others };
-        share.slot().await
-    }
-}
 
 /// Slots for messages. A message occupies one from its call until a second after the answer, so at most as many messages as there are
 /// slots reach SNS in any second, however long a call takes.
 #[derive(Debug)]
-struct PaceShare {
+pub(crate) struct MessagePace {
     slots: Semaphore,
     free_at: Mutex<VecDeque<Instant>>,
 }
 
-impl PaceShare {
-    fn new(per_second: usize) -> Self {
-        let free_at = Mutex::new(std::iter::repeat_n(Instant::now(), per_second).collect());
-        Self { slots: Semaphore::new(per_second), free_at }
+impl Default for MessagePace {
+    fn default() -> Self {
+        let free_at = Mutex::new(std::iter::repeat_n(Instant::now(), PER_SECOND).collect());
+        Self { slots: Semaphore::new(PER_SECOND), free_at }
     }
+}
 
-    async fn slot(&self) -> MessageSlot<'_> {
+impl MessagePace {
+    /// Waits for a slot, which the caller keeps until SNS has answered.
+    pub(crate) async fn slot(&self) -> MessageSlot<'_> {
         let permit = self.slots.acquire().await.ok();
         let free_at = self.moments().pop_front();
-        let slot = MessageSlot { share: self, _permit: permit };
+        let slot = MessageSlot { pace: self, _permit: permit };
         if let Some(free_at) = free_at {
             sleep_until(free_at).await;
         }
@@ -71,13 +48,13 @@ impl PaceShare {
 
 /// Room for one message. It is free a second after it is dropped.
 pub(crate) struct MessageSlot<'a> {
-    share: &'a PaceShare,
+    pace: &'a MessagePace,
     _permit: Option<SemaphorePermit<'a>>,
 }
 
 impl Drop for MessageSlot<'_> {
     fn drop(&mut self) {
-        self.share.moments().push_back(Instant::now() + SECOND);
+        self.pace.moments().push_back(Instant::now() + SECOND);
     }
 }
 

@@ -7,7 +7,7 @@ use model::channels::NotificationChannels;
 use model::config::Config;
 use model::id::{Region, TeamName};
 use model::mode::Mode;
-use model::notification_log::NotificationLogs;
+use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind};
 use plan::Step;
 use plan::report::Report;
@@ -23,17 +23,19 @@ pub struct Subscribers {
     ceiling: Ceiling,
     /// The reason why the subscriptions are unknown.
     gap: Option<Gap>,
-    /// The teams for which the configuration enforces; `None` is what belongs to no team.
+    /// The teams that the configuration names, and for which it enforces.
     enforced: BTreeSet<Option<TeamName>>,
     /// `true` if it enforces for every team that it does not name.
     enforces_by_default: bool,
+    /// `true` if it enforces for what belongs to no team.
+    enforces_without_team: bool,
 }
 
 impl Subscribers {
     /// Subscriptions that were checked before, or need not be.
     #[must_use]
     pub const fn checked(ceiling: Ceiling) -> Self {
-        Self { ceiling, gap: None, enforced: BTreeSet::new(), enforces_by_default: false }
+        Self { ceiling, gap: None, enforced: BTreeSet::new(), enforces_by_default: false, enforces_without_team: false }
     }
 
     pub(crate) const fn ceiling(&self) -> &Ceiling {
@@ -52,9 +54,10 @@ impl Subscribers {
         let team_mode = |team: &TeamName| config.team(team).and_then(|team| team.mode).unwrap_or(config.mode);
         let is_enforcing = |mode: Mode| mode == Mode::Enforce;
         let teams = config.named_teams().filter(|team| is_enforcing(team_mode(team))).cloned().map(Some);
-        let no_team = (is_enforcing(config.mode) || is_enforcing(config.untagged.mode)).then_some(None);
-        let enforced = teams.chain(no_team).collect();
-        Self { ceiling, gap, enforced, enforces_by_default: is_enforcing(config.mode) }
+        let enforced = teams.collect();
+        let enforces_by_default = is_enforcing(config.mode);
+        let enforces_without_team = enforces_by_default || is_enforcing(config.untagged.mode);
+        Self { ceiling, gap, enforced, enforces_by_default, enforces_without_team }
     }
 
     /// Adds the gaps, and the reason to each step that ends something of a team whose readers are unknown. Returns these teams: the run ends
@@ -94,7 +97,11 @@ impl Subscribers {
     /// The teams for which the run would enforce, as far as the configuration or its steps name them.
     fn teams(&self, report: &Report) -> BTreeSet<Option<TeamName>> {
         let is_enforced = |step: &Step| {
-            self.enforces_by_default || self.enforced.contains(&step.target.team) || stops_or_deletes_now(step)
+            let by_config = match &step.target.team {
+                None => self.enforces_without_team,
+                team => self.enforces_by_default || self.enforced.contains(team),
+            };
+            by_config || stops_or_deletes_now(step)
         };
         let of_steps = report.steps.iter().filter(|(step, _)| is_enforced(step)).map(|(step, _)| &step.target.team);
         self.enforced.iter().chain(of_steps).cloned().collect()
@@ -110,7 +117,11 @@ fn gaps(
     topic_arn: &str,
     home: &Region,
 ) -> Vec<Gap> {
-    let is_suspended = memory.values().any(|log| ceiling.has_suspended(&log.readers));
+    let announced = |log: &NotificationLog| {
+        log.resources.values().flat_map(|record| record.announced.values()).map(|one| one.at).collect::<Vec<_>>()
+    };
+    let is_suspended =
+        memory.values().any(|log| announced(log).into_iter().any(|at| ceiling.has_suspended(&log.readers, at)));
     let observes = if is_suspended {
         "so Curfew carries out what it announced, and announces nothing more: SNS suspends an e-mail subscription that gets more than 10 \
          messages a second"

@@ -2,15 +2,18 @@
 //!
 //! `CURFEW_MODE` is that of the deployment. Beyond it, Curfew enforces for a team only where somebody reads what it announces to that team.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
 
 use crate::id::TeamName;
 use crate::mode::Mode;
 use crate::notification_log::NO_TEAM;
-use crate::subscriptions::{Readership, TopicSubscriptions};
+use crate::subscriptions::{KnownReaders, Readership, TopicSubscriptions};
 
 /// The maximum mode of the resources of each team.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Ceiling {
     /// `CURFEW_MODE`.
     mode: Mode,
@@ -18,16 +21,22 @@ pub struct Ceiling {
 }
 
 /// The readers of announcements, as far as they are known.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 enum AnnouncementReaders {
     /// Nothing is to be announced, or somebody else has looked after its readers.
     NotNeeded,
-    OfTopic {
-        function: &'static str,
-        subscriptions: TopicSubscriptions,
-    },
+    OfTopic(Arc<TopicReaders>),
     /// The subscriptions could not be read, with the reason.
     Unknown(String),
+}
+
+#[derive(Debug)]
+struct TopicReaders {
+    function: &'static str,
+    subscriptions: TopicSubscriptions,
+    pending: BTreeSet<String>,
+    /// The results by team, because each rule of each resource asks.
+    known: Mutex<BTreeMap<Option<TeamName>, Announceability>>,
 }
 
 /// What the readers of a team's announcements allow.
@@ -37,7 +46,7 @@ pub enum Announceability {
     Announceable,
     /// No one reads them: the team is in observe mode. With the reason.
     Unread(String),
-    /// Nobody is known to read them: nothing ends in this run. With the reason.
+    /// Nobody is known to read them: nothing is announced, and nothing ends in this run. With the reason.
     Unknown(String),
 }
 
@@ -51,7 +60,9 @@ impl Ceiling {
     /// The maximum for the announcements of a function to a topic.
     #[must_use]
     pub fn with_readers(mode: Mode, function: &'static str, subscriptions: TopicSubscriptions) -> Self {
-        Self { mode, readers: AnnouncementReaders::OfTopic { function, subscriptions } }
+        let (pending, known) = (subscriptions.pending_keys(), Mutex::default());
+        let readers = TopicReaders { function, subscriptions, pending, known };
+        Self { mode, readers: AnnouncementReaders::OfTopic(Arc::new(readers)) }
     }
 
     /// The maximum while the subscriptions of the topic are unknown, for this reason.
@@ -60,7 +71,7 @@ impl Ceiling {
         Self { mode, readers: AnnouncementReaders::Unknown(reason) }
     }
 
-    /// The maximum by the deployment alone.
+    /// The maximum by the deployment alone: of what needs no announcement.
     #[must_use]
     pub const fn of_deployment(&self) -> Mode {
         self.mode
@@ -68,9 +79,9 @@ impl Ceiling {
 
     /// The subscriptions of the topic, if they were read.
     #[must_use]
-    pub const fn subscriptions(&self) -> Option<&TopicSubscriptions> {
+    pub fn subscriptions(&self) -> Option<&TopicSubscriptions> {
         match &self.readers {
-            AnnouncementReaders::OfTopic { subscriptions, .. } => Some(subscriptions),
+            AnnouncementReaders::OfTopic(readers) => Some(&readers.subscriptions),
             AnnouncementReaders::NotNeeded | AnnouncementReaders::Unknown(_) => None,
         }
     }
@@ -78,51 +89,74 @@ impl Ceiling {
     /// What the readers of this team's announcements allow; `None` is what belongs to no team.
     #[must_use]
     pub fn announceability(&self, team: Option<&TeamName>) -> Announceability {
-        let (function, subscriptions) = match &self.readers {
-            AnnouncementReaders::NotNeeded => return Announceability::Announceable,
-            AnnouncementReaders::Unknown(reason) => return Announceability::Unknown(reason.clone()),
-            AnnouncementReaders::OfTopic { function, subscriptions } => (function, subscriptions),
-        };
-        match subscriptions.announcement_readers(team.map_or(NO_TEAM, |team| team.as_str()), function) {
-            Readership::Readers(_) => Announceability::Announceable,
-            Readership::NoReader(reason) => Announceability::Unread(reason),
-            Readership::Unknown(reason) => Announceability::Unknown(reason),
+        match &self.readers {
+            AnnouncementReaders::NotNeeded => Announceability::Announceable,
+            AnnouncementReaders::Unknown(reason) => Announceability::Unknown(reason.clone()),
+            AnnouncementReaders::OfTopic(readers) => readers.announceability(team),
         }
     }
 
-    /// Returns `true` if a subscription that was confirmed before is pending again: SNS has suspended it. `readers` are the keys of those that were
-    /// confirmed when something was announced.
+    /// Returns `true` if a reader of what was announced then is pending again: SNS has suspended its subscription. A run must have seen it confirmed
+    /// after the announcement, because the same messages may have suspended it.
     #[must_use]
-    pub fn has_suspended(&self, readers: &BTreeSet<String>) -> bool {
-        self.subscriptions().is_some_and(|subscriptions| subscriptions.has_suspended(readers))
+    pub fn has_suspended(&self, readers: &KnownReaders, announced_at: Timestamp) -> bool {
+        let AnnouncementReaders::OfTopic(topic) = &self.readers else { return false };
+        readers.iter().any(|(key, seen_at)| *seen_at > announced_at && topic.pending.contains(key))
     }
 
-    /// The maximum for what is not announced yet. Where the readers are unknown it is that of the deployment, and the run ends nothing.
+    /// The maximum for what is not announced yet.
     #[must_use]
     pub fn of(&self, team: Option<&TeamName>) -> Mode {
-        let is_unread = || matches!(self.announceability(team), Announceability::Unread(_));
-        if self.mode == Mode::Enforce && is_unread() { Mode::Observe } else { self.mode }
+        self.limited(|| self.announceability(team) == Announceability::Announceable)
     }
 
-    /// The maximum for what was announced in enforce mode, when `readers` were confirmed: what they have read goes on while their subscription is
-    /// suspended.
+    /// The maximum for what an owner's tag or a budget schedules, and for what is announced already. Where the readers are unknown it is that of
+    /// the deployment, so that nothing is called off, and the run ends nothing.
     #[must_use]
-    pub fn of_announced(&self, team: Option<&TeamName>, readers: &BTreeSet<String>) -> Mode {
-        if self.has_suspended(readers) { self.mode } else { self.of(team) }
+    pub fn of_scheduled(&self, team: Option<&TeamName>) -> Mode {
+        self.limited(|| !matches!(self.announceability(team), Announceability::Unread(_)))
+    }
+
+    /// The maximum for what was announced in enforce mode at that time: what `readers` have received goes on while their subscription is suspended.
+    #[must_use]
+    pub fn of_announced(&self, team: Option<&TeamName>, readers: &KnownReaders, announced_at: Timestamp) -> Mode {
+        if self.has_suspended(readers, announced_at) { self.mode } else { self.of_scheduled(team) }
+    }
+
+    fn limited(&self, is_allowed: impl FnOnce() -> bool) -> Mode {
+        if self.mode == Mode::Enforce && !is_allowed() { Mode::Observe } else { self.mode }
+    }
+}
+
+impl TopicReaders {
+    fn announceability(&self, team: Option<&TeamName>) -> Announceability {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = || {
+            let name = team.map_or(NO_TEAM, |team| team.as_str());
+            match self.subscriptions.announcement_readers(name, self.function) {
+                Readership::Readers(_) => Announceability::Announceable,
+                Readership::NoReader(reason) => Announceability::Unread(reason),
+                Readership::Unknown(reason) => Announceability::Unknown(reason),
+            }
+        };
+        known.entry(team.cloned()).or_insert_with(find).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::time;
     use crate::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState};
 
     const POLICY: &str = r#"{"team": ["vision"]}"#;
+    const ANNOUNCED: &str = "2026-09-01T12:00:00Z";
+    const LATER: &str = "2026-09-01T12:05:00Z";
 
-    fn subscription(state: SubscriptionState, policy: Option<&str>) -> Subscription {
+    fn subscription(name: &str, state: SubscriptionState, policy: Option<&str>) -> Subscription {
         Subscription {
             protocol: "email".to_owned(),
-            endpoint: "ada@example.com".to_owned(),
+            endpoint: name.to_owned(),
             state,
             filter: SubscriptionFilter::from_attributes(policy, None),
         }
@@ -137,43 +171,53 @@ mod tests {
         use Mode::{Enforce, Observe};
         use SubscriptionState::{Confirmed, Pending};
         let (vision, nlp) = (TeamName::from("vision"), TeamName::from("nlp"));
-        let filtered = subscription(Confirmed, Some(POLICY));
-        let pending = subscription(Pending, None);
-        let another = Subscription { endpoint: "grace@example.com".to_owned(), ..filtered.clone() };
-        let unreadable = subscription(Confirmed, Some("{"));
-        // The maximum for the team, for what belongs to none, and for what was announced to the team.
-        let cases: [(&str, Vec<Subscription>, &TeamName, [Mode; 3]); 7] = [
-            ("no subscription", vec![], &nlp, [Observe; 3]),
-            ("somebody reads all", vec![filtered.clone(), subscription(Confirmed, None)], &nlp, [Enforce; 3]),
-            ("its own subscription", vec![filtered.clone()], &vision, [Enforce, Observe, Enforce]),
-            ("another team's", vec![filtered.clone()], &nlp, [Observe; 3]),
-            ("suspended", vec![pending.clone()], &nlp, [Observe, Observe, Enforce]),
-            ("another team's, and suspended", vec![another, pending], &nlp, [Observe, Observe, Enforce]),
-            ("unknown: the run ends nothing", vec![unreadable], &nlp, [Enforce; 3]),
+        let filtered = subscription("grace", Confirmed, Some(POLICY));
+        let everything = subscription("ada", Confirmed, None);
+        let suspended = subscription("ada", Pending, None);
+        let unreadable = subscription("ada", Confirmed, Some("{"));
+        let never_confirmed = subscription("rosa", Pending, None);
+        // The maximum for the team, for what belongs to none, for what its owner schedules, and for what was announced to the team.
+        let cases: [(&str, Vec<Subscription>, &TeamName, [Mode; 4]); 8] = [
+            ("no subscription", vec![], &nlp, [Observe; 4]),
+            ("somebody reads all", vec![filtered.clone(), everything.clone()], &nlp, [Enforce; 4]),
+            ("its own subscription", vec![filtered.clone()], &vision, [Enforce, Observe, Enforce, Enforce]),
+            ("another team's", vec![filtered.clone()], &nlp, [Observe; 4]),
+            ("suspended", vec![suspended.clone()], &nlp, [Observe, Observe, Observe, Enforce]),
+            (
+                "another team's, and suspended",
+                vec![filtered, suspended.clone()],
+                &nlp,
+                [Observe, Observe, Observe, Enforce],
+            ),
+            ("unknown: the run ends nothing", vec![unreadable], &nlp, [Observe, Observe, Enforce, Enforce]),
+            ("never confirmed", vec![never_confirmed], &nlp, [Observe; 4]),
         ];
-        let readers = TopicSubscriptions::new(vec![filtered], true).readers_to_remember(&BTreeSet::new());
+        let (announced_at, seen_at) = (time(ANNOUNCED), time(LATER));
+        let readers = KnownReaders::from([(everything.key(), seen_at)]);
         for (name, subscriptions, team, expect) in cases {
             let ceiling = ceiling(Enforce, &subscriptions);
-            let found = [ceiling.of(Some(team)), ceiling.of(None), ceiling.of_announced(Some(team), &readers)];
+            let found = [
+                ceiling.of(Some(team)),
+                ceiling.of(None),
+                ceiling.of_scheduled(Some(team)),
+                ceiling.of_announced(Some(team), &readers, announced_at),
+            ];
             assert_eq!(found, expect, "{name}");
         }
-        let never_confirmed = ceiling(Enforce, &[subscription(Pending, None)]);
-        assert_eq!(never_confirmed.of_announced(Some(&nlp), &BTreeSet::new()), Observe);
+        // The messages that announced it may have suspended the subscription.
+        assert_eq!(ceiling(Enforce, &[suspended]).of_announced(Some(&nlp), &readers, seen_at), Observe);
     }
 
     #[test]
     fn the_deployment_is_the_maximum() {
-        let readers = [subscription(SubscriptionState::Confirmed, None)];
+        let readers = [subscription("ada", SubscriptionState::Confirmed, None)];
         for ceiling in [
             ceiling(Mode::Observe, &readers),
             Ceiling::fixed(Mode::Observe),
             Ceiling::with_unknown_readers(Mode::Observe, "throttled".to_owned()),
         ] {
-            assert_eq!(
-                (ceiling.of(None), ceiling.of_announced(None, &BTreeSet::new())),
-                (Mode::Observe, Mode::Observe),
-                "{ceiling:?}"
-            );
+            let announced = ceiling.of_announced(None, &KnownReaders::new(), time(ANNOUNCED));
+            assert_eq!((ceiling.of(None), announced), (Mode::Observe, Mode::Observe), "{ceiling:?}");
         }
         let unknown = Ceiling::with_unknown_readers(Mode::Enforce, "throttled".to_owned());
         assert_eq!(unknown.announceability(None), Announceability::Unknown("throttled".to_owned()));

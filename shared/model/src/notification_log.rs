@@ -18,6 +18,7 @@ use crate::instance::Tags;
 use crate::observation::Gap;
 use crate::rule::ResourceAction;
 use crate::rule::Rule;
+use crate::subscriptions::KnownReaders;
 
 pub use headline::{Headline, HeadlineCost, HeadlineObject};
 pub use notification::{
@@ -129,9 +130,9 @@ pub struct NotificationLog {
     /// Notifications that could not be sent yet.
     #[serde(default)]
     pub undelivered: Vec<UndeliveredParagraph>,
-    /// The keys of the subscriptions that were confirmed while something was announced that is not carried out yet.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub readers: BTreeSet<String>,
+    /// The subscriptions that were confirmed while something is announced that is not carried out yet.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub readers: KnownReaders,
 }
 
 /// A paragraph that no message of its run had.

@@ -8,8 +8,9 @@
 
 mod filter_policy;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::digest::sha256_hex;
@@ -147,6 +148,9 @@ pub enum Readership<'a> {
     Unknown(String),
 }
 
+/// The keys of subscriptions, each with the last time at which a run saw it confirmed.
+pub type KnownReaders = BTreeMap<String, Timestamp>;
+
 /// The subscriptions of a topic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicSubscriptions {
@@ -213,20 +217,24 @@ impl TopicSubscriptions {
         Readership::NoReader(self.explain_no_reader(attributes))
     }
 
-    /// The keys of the subscriptions to remember with what is announced: those that are confirmed, and those of `before` that are pending again.
+    /// The readers to remember with what was announced last at that time: the subscriptions that are confirmed, and those of `before` that are
+    /// pending again. One that was seen confirmed after that keeps its time, so that the log does not change in every run.
     #[must_use]
-    pub fn readers_to_remember(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
-        let is_reader = |one: &&Subscription| {
-            one.is_readable() || (one.state == SubscriptionState::Pending && before.contains(&one.key()))
+    pub fn readers_to_remember(&self, before: &KnownReaders, announced_at: Timestamp, now: Timestamp) -> KnownReaders {
+        let reader = |one: &Subscription| {
+            let (key, is_readable) = (one.key(), one.is_readable());
+            let known = before.get(&key).copied().filter(|seen_at| !is_readable || *seen_at > announced_at);
+            let seen_at = known.or(is_readable.then_some(now))?;
+            (is_readable || one.state == SubscriptionState::Pending).then_some((key, seen_at))
         };
-        self.subscriptions.iter().filter(is_reader).map(Subscription::key).collect()
+        self.subscriptions.iter().filter_map(reader).collect()
     }
 
-    /// Returns `true` if one of the remembered subscriptions is pending again: it was suspended.
+    /// The keys of the subscriptions that are pending.
     #[must_use]
-    pub fn has_suspended(&self, remembered: &BTreeSet<String>) -> bool {
-        let mut pending = self.subscriptions.iter().filter(|one| one.state == SubscriptionState::Pending);
-        pending.any(|one| remembered.contains(&one.key()))
+    pub fn pending_keys(&self) -> BTreeSet<String> {
+        let pending = self.subscriptions.iter().filter(|one| one.state == SubscriptionState::Pending);
+        pending.map(Subscription::key).collect()
     }
 
     /// Returns `true` if somebody reads something: a subscription is confirmed.

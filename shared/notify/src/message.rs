@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use model::id::ResourceId;
 use model::mode::Mode;
 use model::notification_log::{
-    Notification, NotificationKind, NotificationLogs, Paragraph, Severity, UndeliveredParagraph,
+    Notification, NotificationKey, NotificationKind, NotificationLogs, Paragraph, Severity, UndeliveredParagraph,
 };
+use model::rule::Rule;
 use model::subscriptions::TopicSubscriptions;
 use plan::report::{AuditRecord, Report};
 
@@ -104,7 +105,13 @@ fn split_by_readers(
     is_read_with: impl Fn(Severity) -> bool,
 ) -> Vec<Vec<MessageParagraph<'_>>> {
     let is_announcement = |paragraph: &MessageParagraph<'_>| {
-        paragraph.notification().is_some_and(|one| one.kind == NotificationKind::Announcement)
+        let announces = |one: &Notification| match &one.kind {
+            NotificationKind::Announcement => true,
+            // That a snapshot expires.
+            NotificationKind::State { topic, .. } => *topic == NotificationKey::rule(Rule::Expired),
+            NotificationKind::Event => false,
+        };
+        paragraph.notification().is_some_and(announces)
     };
     let greatest = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
     if greatest <= Severity::Warning || !paragraphs.iter().any(is_announcement) || is_read_with(greatest) {

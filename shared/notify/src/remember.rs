@@ -9,11 +9,11 @@ use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::notification_log::{
     CarriedOut, Headline, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog,
-    NotificationLogs, REPEAT_AFTER, ResourceRecord, UndeliveredCause, UndeliveredParagraph,
+    NotificationLogs, REPEAT_AFTER, ResourceRecord, Severity, UndeliveredCause, UndeliveredParagraph,
 };
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
-use model::subscriptions::TopicSubscriptions;
+use model::subscriptions::{KnownReaders, MessageAttributes, Readership, TopicSubscriptions};
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
     Action, Announcement, ExpiryAnnouncement, InstanceAction, Refusable, ResourceMemory, SageMakerAction,
@@ -62,7 +62,13 @@ pub fn update_log(
                     remember_state(&mut after, one, now);
                 }
                 for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
-                    remember_step(&mut after, report, step, outcome.kind, accepted.has_announcement(step));
+                    remember_step(
+                        &mut after,
+                        report,
+                        (step, outcome.kind),
+                        accepted.has_announcement(step),
+                        subscriptions,
+                    );
                     remember_refusal(&mut after, report, step, outcome);
                     keep_uncancelled(&mut after, before, step, outcome.kind);
                 }
@@ -79,7 +85,7 @@ pub fn update_log(
                 after.gaps.extend(state_entry(one, now).filter(|_| one.resource.is_none()));
             }
             after.resources.retain(|_, record| !record.is_empty());
-            after.readers = readers(before, &after, subscriptions);
+            after.readers = readers(before, &after, subscriptions, now);
             (region.clone(), after)
         })
         .collect()
@@ -132,12 +138,13 @@ fn readers(
     before: &NotificationLog,
     after: &NotificationLog,
     subscriptions: Option<&TopicSubscriptions>,
-) -> BTreeSet<String> {
-    let mut announced = after.resources.values().flat_map(|record| record.announced.values());
-    if !announced.any(|announced| announced.mode == Mode::Enforce) {
-        return BTreeSet::new();
-    }
-    subscriptions.map_or_else(|| before.readers.clone(), |all| all.readers_to_remember(&before.readers))
+    now: Timestamp,
+) -> KnownReaders {
+    let announced = after.resources.values().flat_map(|record| record.announced.values());
+    let enforced = announced.filter(|announced| announced.mode == Mode::Enforce);
+    let Some(last) = enforced.map(|announced| announced.at).max() else { return KnownReaders::new() };
+    let remember = |all: &TopicSubscriptions| all.readers_to_remember(&before.readers, last, whole_second(now));
+    subscriptions.map_or_else(|| before.readers.clone(), remember)
 }
 
 /// The records of the observed resources, without this run's announcements and actions.
@@ -165,7 +172,13 @@ fn records(
 }
 
 /// Adds a step to the record of its resource. `is_notified`: SNS accepted its announcement, now or earlier.
-fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcome: OutcomeKind, is_notified: bool) {
+fn remember_step(
+    log: &mut NotificationLog,
+    report: &Report,
+    (step, outcome): (&Step, OutcomeKind),
+    is_notified: bool,
+    subscriptions: Option<&TopicSubscriptions>,
+) {
     let resource = &step.target.resource;
     let announced_at = is_notified.then(|| whole_second(report.at));
     // Also where the mark could not be written: the next run writes it.
@@ -179,6 +192,8 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
         }
         (Action::Volume(_, VolumeAction::Delete { expiring, at, kept_until, .. }), OutcomeKind::Done) => {
             let expiry = ExpiryAnnouncement { deleted_at: *at, kept_until: *kept_until };
+            // The message about the deletion is the announcement. Where nobody reads it, a later run announces the expiry by itself.
+            let announced_at = announced_at.filter(|_| is_read(step, Severity::Action, report, subscriptions));
             for snapshot in expiring {
                 let Some(record) = log.resources.get_mut(snapshot) else { continue };
                 announce_expiry(record, expiry, announced_at, Mode::Enforce);
@@ -231,6 +246,13 @@ fn remember_refusal(log: &mut NotificationLog, report: &Report, step: &Step, out
             record.refused.remove(&ending);
         }
     }
+}
+
+/// Returns `true` if somebody reads a message of this severity about the resource of the step.
+fn is_read(step: &Step, severity: Severity, report: &Report, subscriptions: Option<&TopicSubscriptions>) -> bool {
+    let team = crate::team_attribute(&step.target);
+    let attributes = MessageAttributes { team: &team, function: report.function, severity };
+    subscriptions.is_none_or(|all| matches!(all.message_readers(&attributes), Readership::Readers(_)))
 }
 
 fn announce_expiry(

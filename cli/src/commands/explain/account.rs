@@ -1,6 +1,6 @@
 //! The facts about one resource that a run would get: observed, queried and remembered as the functions do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use billing::budget::BudgetStatuses;
@@ -62,7 +62,7 @@ pub(super) struct ExplanationContext {
     pub(super) stopped: Option<CarriedOut>,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
-    /// The subscriptions of the topic, if the function enforces and one of them is confirmed.
+    /// The subscriptions of the topic, if the function enforces.
     pub(super) subscriptions: Option<TopicSubscriptions>,
 }
 
@@ -74,14 +74,22 @@ impl ExplanationContext {
             .map_or_else(|| Ceiling::fixed(mode), |all| Ceiling::with_readers(mode, function, all))
     }
 
-    fn note_unread_team(&mut self, ceiling: &Ceiling, team: Option<&TeamName>, readers: &BTreeSet<String>) {
+    /// Notes that nobody reads what is announced about a resource of this team. `log` has what was announced about it.
+    fn note_unread_team(&mut self, ceiling: &Ceiling, team: Option<&TeamName>, id: &ResourceId, log: &NotificationLog) {
+        let announced = log.resources.get(id).into_iter().flat_map(|record| record.announced.values());
+        let is_suspended = announced.into_iter().any(|one| ceiling.has_suspended(&log.readers, one.at));
+        let is_confirmed = ceiling.subscriptions().is_none_or(TopicSubscriptions::has_confirmed);
         let note = match ceiling.announceability(team) {
             Announceability::Announceable => return,
-            Announceability::Unread(reason) if ceiling.has_suspended(readers) => {
+            Announceability::Unread(reason) if is_suspended => {
                 format!("{reason}, so Curfew carries out what it announced, and announces nothing more")
             }
+            Announceability::Unread(_) if !is_confirmed => {
+                self.ceiling = Some(Mode::Observe);
+                "the topic has no confirmed subscription, so Curfew enforces nothing".to_owned()
+            }
             Announceability::Unread(reason) => format!("{reason}, so Curfew only observes it"),
-            Announceability::Unknown(reason) => format!("{reason}, so Curfew does not end it"),
+            Announceability::Unknown(reason) => format!("{reason}, so Curfew announces nothing, and does not end it"),
         };
         self.notes.push(note);
     }
@@ -125,7 +133,7 @@ impl<'a> ExplainAccount<'a> {
             jobs: self.jobs(&seen, &mut besides).await,
         };
         let team = team_of(seen.tags(), &self.config);
-        besides.note_unread_team(&policy.ceiling, team.as_ref(), &notices.readers);
+        besides.note_unread_team(&policy.ceiling, team.as_ref(), seen.id(), &notices);
         match &seen {
             ObservedResource::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
             ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => {
@@ -205,11 +213,7 @@ impl<'a> ExplainAccount<'a> {
             return;
         };
         match cloud::sns::subscriptions(&self.context.aws, topic_arn).await {
-            Ok(subscriptions) if subscriptions.has_confirmed() => besides.subscriptions = Some(subscriptions),
-            Ok(_) => {
-                besides.ceiling = Some(Mode::Observe);
-                besides.notes.push(format!("{topic_arn} has no confirmed subscription, so Curfew enforces nothing"));
-            }
+            Ok(subscriptions) => besides.subscriptions = Some(subscriptions),
             Err(error) => {
                 besides.notes.push("the topic's subscriptions could not be read, so nothing is stopped".to_owned());
                 besides.gaps.push(error.gap());

@@ -138,10 +138,16 @@ fn a_chat_on_this_topic_is_no_reader() {
 }
 
 #[test]
-fn a_suspended_subscription_is_one_that_was_confirmed() {
-    let everybody = topic(&["ada", "emmy", "grace", "joan"].map(|name| confirmed(name, None)));
-    let remembered = everybody.readers_to_remember(&BTreeSet::new());
-    assert!(remembered.len() == 4 && !everybody.has_suspended(&remembered));
+fn readers_are_remembered_with_the_time_at_which_they_were_seen() {
+    let time = |text: &str| -> Timestamp { format!("2026-09-01T{text}:00Z").parse().unwrap() };
+    let (noon, later, last) = (time("12:00"), time("12:05"), time("12:10"));
+    let key = |name: &str| confirmed(name, None).key();
+    let everybody = topic(&["ada", "emmy", "grace"].map(|name| confirmed(name, None)));
+    let at_first = everybody.readers_to_remember(&BTreeMap::new(), noon, noon);
+    assert_eq!(at_first, ["ada", "emmy", "grace"].map(|name| (key(name), noon)).into());
+    let then = everybody.readers_to_remember(&at_first, noon, later);
+    assert_eq!(then[&key("ada")], later, "it was seen after the announcement");
+    assert_eq!(everybody.readers_to_remember(&then, noon, last), then, "once is enough");
     let now = topic(&[
         subscription("ada", "PendingConfirmation", None),
         subscription("emmy", "Deleted", None),
@@ -149,12 +155,6 @@ fn a_suspended_subscription_is_one_that_was_confirmed() {
         // Never confirmed.
         subscription("rosa", "PendingConfirmation", None),
     ]);
-    assert!(now.has_suspended(&remembered) && !now.has_suspended(&BTreeSet::new()));
-    let still_remembered = now.readers_to_remember(&remembered);
-    assert_eq!(
-        still_remembered,
-        topic(&["ada", "grace"].map(|name| confirmed(name, None))).readers_to_remember(&BTreeSet::new())
-    );
-    let only_new = topic(&[subscription("rosa", "PendingConfirmation", None)]);
-    assert!(!only_new.has_suspended(&still_remembered));
+    assert_eq!(now.readers_to_remember(&then, last, last), [(key("ada"), later), (key("grace"), last)].into());
+    assert_eq!(now.pending_keys(), [key("ada"), key("rosa")].into());
 }

@@ -43,7 +43,8 @@ pub(crate) trait RunningCase<'a>: ResourceCase<'a> {
 
     /// The start of a stopped resource, whose hours began then.
     fn start(self, curfew_tags: &CurfewTags, action: Self::Action, began: Timestamp) -> PlanDecision {
-        let mode = self.mode(curfew_tags, Rule::Hours);
+        // A start takes nothing from anybody, and needs no announcement.
+        let mode = self.subject(curfew_tags).mode(Rule::Hours).min(self.facts().policy.ceiling.of_deployment());
         let would = NotificationKey::would(Rule::Hours);
         let already_notified = mode == Mode::Observe && self.facts().was_notified(&would, &began.to_string());
         let step = self.step(mode, action, evidence_of_start(curfew_tags, began));

@@ -61,7 +61,8 @@ impl StorageView<'_> {
     }
 
     pub(super) fn ceiling_of(&self, snapshot: &Snapshot, announced: Option<&AnnouncedAction>) -> Mode {
-        self.policy.ceiling_of(&snapshot.tags, announced, &self.log(&snapshot.region).readers)
+        // Nobody scheduled its expiry, whatever the rule is called.
+        self.policy.ceiling_of(&snapshot.tags, Rule::Orphaned, announced, &self.log(&snapshot.region).readers)
     }
 
     pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
