@@ -8,7 +8,7 @@ mod fixture;
 use std::collections::BTreeMap;
 
 use billing::budget::{Budget, BudgetHolder};
-use billing::ledger::{BillingState, PurchaseTerms, Sighting};
+use billing::ledger::{BillingState, PurchaseTerms, Sighting, Tariff};
 use fixture::{
     Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at, usage_facts, used,
 };
@@ -61,7 +61,14 @@ fn machines() -> Vec<Sighting> {
         }
         .sighting()
     };
-    (0..40).map(machine).collect()
+    let owned = |mut sighting: Sighting| {
+        sighting.facts.owner = Some("ada.lovelace@research.example".to_owned());
+        sighting
+    };
+    let mut all: Vec<Sighting> = (0..40).map(machine).map(owned).collect();
+    // One has no known price.
+    (all[3].facts.tariff, all[3].prices) = (Tariff::new("unknown"), Vec::new());
+    all
 }
 
 /// Every sixth instance was announced as idle, and stopped two hours later.
@@ -112,7 +119,7 @@ fn main() {
     let items = machines();
     let records = records(&items);
     let usd = |usd: f64| Some(Amount::from_usd(usd));
-    let account = Budget { budget_usd: usd(30_000.0), forecast_usd: usd(28_400.0), ..Budget::default() };
+    let account = Budget { budget_usd: usd(30_000.0), forecast_usd: usd(34_400.0), ..Budget::default() };
     let team = |index: usize, budget: f64, forecast: f64| {
         let budget = Budget { budget_usd: usd(budget), forecast_usd: usd(forecast), ..Budget::default() };
         (BudgetHolder::Team(TEAMS[index].into()), budget)
@@ -139,5 +146,7 @@ fn main() {
         ])),
         ..facts(NOW, ledger(NOW, items), &records, newest())
     };
-    println!("{}", render_html(&MonthReport::from_facts(&facts)));
+    let mut report = MonthReport::from_facts(&facts);
+    report.account = Some("123456789012".to_owned());
+    println!("{}", render_html(&report));
 }

@@ -239,7 +239,7 @@ fn micros(amount: Amount) -> String {
 fn write_line<'a>(text: &mut String, cells: impl Iterator<Item = &'a str>) {
     let line: Vec<String> = cells.map(cell).collect();
     text.push_str(&line.join(","));
-    text.push_str("\r\n");
+    text.push('\n');
 }
 
 /// A cell (RFC 4180) of one line. A spreadsheet runs a text from a tag that begins as a formula (OWASP, "CSV Injection"): an apostrophe

@@ -84,7 +84,7 @@ fn team_row(report: &MonthReport, row: &TeamRow) -> Markup {
             @for omission in report.team_omissions(row) { span.muted.note { (omission) } } }
         td.n data-label="Month before" { (optional(row.past.previous_month)) }
         td.n data-label="Budget" { (optional(row.budget)) }
-        td.n.alarm[is_above] data-label="Expected" { (optional(row.forecast)) @if is_above { " above budget" } }
+        td.n.alarm[is_above] data-label="Expected" { (optional(row.forecast)) @if is_above { span.note { "above budget" } } }
         td.n data-label="Saved" { (row.saved) @for omission in crate::sums::unpriced_savings(row.unpriced_savings) { span.muted.note { (omission) } } }
         td.n data-label="Waste a month" { (monthly(row.waste)) } td.n data-label="Idle" { (idle) }
     } }

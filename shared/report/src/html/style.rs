@@ -12,8 +12,8 @@ main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0.5rem 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; }
 p { margin: 0.3rem 0; overflow-wrap: anywhere; }
-span.muted { display: block; }
-.note { white-space: normal; font-size: 0.8rem; }
+th span.muted, td span.muted { display: block; }
+.note { display: block; white-space: normal; font-size: 0.8rem; }
 .alarm, .cards small.alarm { color: var(--alarm); font-weight: 600; }
 .muted { color: var(--muted); font-weight: 400; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 0.75rem; margin: 1rem 0; padding: 0; }
@@ -40,11 +40,11 @@ svg .grid { stroke: var(--line); }
 .c4 { background: var(--s4); fill: var(--s4); } .c5 { background: var(--s5); fill: var(--s5); }
 @media screen and (max-width: 40rem) {
   .cards dd { font-size: 1.15rem; }
-  .chart svg { min-width: 0; overflow: visible; } svg text { font-size: 22px; }
+  .scroll { overflow: visible; } .chart svg { min-width: 0; overflow: visible; } svg text { font-size: 22px; }
   table, caption, tbody, tr, th, td { display: block; } thead { display: none; }
   tr { padding: 0.4rem 0; border-bottom: 1px solid var(--line); }
   th, td, th.n, td.n { border: 0; padding: 0.1rem 0; text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 0; }
   td[data-label]::before { content: attr(data-label) ': '; color: var(--muted); }
 }
-@media print { .chart svg, td.text { min-width: 0; } body { font-size: 10pt; } table { font-size: 8pt; } .scroll { overflow: visible; } section { break-inside: avoid-page; } tr { break-inside: avoid; } }
+@media print { .chart svg, td.text { min-width: 0; } th.n, td.n { white-space: normal; } body { font-size: 10pt; } table { font-size: 8pt; } .scroll { overflow: visible; } section { break-inside: avoid-page; } tr { break-inside: avoid; } }
 ";
