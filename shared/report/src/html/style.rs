@@ -16,7 +16,7 @@ th span.muted, td span.muted { display: block; }
 .note { display: block; white-space: normal; font-size: 0.8rem; }
 .alarm, .cards small.alarm { color: var(--alarm); font-weight: 600; }
 .muted { color: var(--muted); font-weight: 400; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 0.75rem; margin: 1rem 0; padding: 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 0.75rem; margin: 1rem 0; padding: 0; }
 .cards div { background: var(--card); border-radius: 0.5rem; padding: 0.75rem; }
 .cards dt { color: var(--muted); font-size: 0.9rem; }
 .cards dd { margin: 0; font-size: 1.4rem; font-weight: 600; overflow-wrap: anywhere; }
@@ -39,7 +39,7 @@ svg .grid { stroke: var(--line); }
 .c2 { background: var(--s2); fill: var(--s2); } .c3 { background: var(--s3); fill: var(--s3); }
 .c4 { background: var(--s4); fill: var(--s4); } .c5 { background: var(--s5); fill: var(--s5); }
 @media screen and (max-width: 40rem) {
-  .cards dd { font-size: 1.15rem; }
+  .cards { grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); } .cards dd { font-size: 1.15rem; }
   .scroll { overflow: visible; } .chart svg { min-width: 0; overflow: visible; } svg text { font-size: 22px; }
   table, caption, tbody, tr, th, td { display: block; } thead { display: none; }
   tr { padding: 0.4rem 0; border-bottom: 1px solid var(--line); }
