@@ -163,6 +163,7 @@ fn main() {
     let facts = MonthFacts {
         budgets,
         gaps,
+        unread_ledgers: 1,
         runs: own_runs(),
         jobs: vec![job("vision", "llama-00000000")],
         attempts: BTreeMap::from([(llama.to_owned(), vec![attempt(false, "i-00000000000000000", 2_100_000)])]),

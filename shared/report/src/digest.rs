@@ -48,7 +48,8 @@ pub fn digest(report: &MonthReport) -> String {
         }
         write_others(&mut text, report.teams.len());
     }
-    if money.footprint.is_known() {
+    // Its range is wide, and hardly changes from day to day.
+    if report.is_over && money.footprint.is_known() {
         let _ = write!(text, "\nEnergy: {}; {}.", money.footprint.energy, money.footprint.operational);
     }
     let checkpoints = report.checkpoints.iter().map(|row| row.cost).sum::<Amount>();

@@ -75,6 +75,8 @@ pub struct Headline {
     pub uncertain: Amount,
     /// Seconds that resources ran at an unknown price.
     pub unpriced_seconds: u64,
+    /// Number of regions whose ledger could not be read.
+    pub unread_ledgers: usize,
     /// Earlier spends.
     pub past: PastSpends,
     /// Expected cost of the month; `None` if unknown, or if the month is over.
@@ -202,6 +204,7 @@ impl MonthReport {
             budget: account_budget.and_then(|budget| budget.budget_usd),
             forecast: account_budget.and_then(|budget| budget.forecast_usd).filter(|_| !is_over),
             past: past.of_account(),
+            unread_ledgers: facts.unread_ledgers,
             ..Headline::sum(&teams, &jobs)
         };
         let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
@@ -248,6 +251,7 @@ impl MonthReport {
             budget: row.and_then(|row| row.budget),
             forecast: row.and_then(|row| row.forecast),
             past: row.map(|row| row.past).unwrap_or_default(),
+            unread_ledgers: self.headline.unread_ledgers,
             ..Headline::sum(&teams, &jobs)
         };
         let team_day = |day: &DaySpend| DaySpend {
@@ -291,6 +295,7 @@ impl Headline {
             uncertain: teams.iter().map(|row| row.uncertain).sum(),
             unpriced_seconds: teams.iter().fold(0, |sum: u64, row| sum.saturating_add(row.unpriced_seconds)),
             past: PastSpends::default(),
+            unread_ledgers: 0,
             forecast: None,
             budget: None,
             saved: teams.iter().map(|row| row.saved).sum(),

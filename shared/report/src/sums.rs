@@ -50,12 +50,15 @@ pub(crate) fn above_budget(sum: Amount, budget: Option<Amount>) -> Option<Amount
 
 impl Headline {
     pub(crate) fn spent_omissions(&self) -> Vec<String> {
-        omissions(self.uncertain, self.unpriced_seconds)
+        let regions = if self.unread_ledgers == 1 { "region" } else { "regions" };
+        let unread = (self.unread_ledgers > 0)
+            .then(|| format!("not counted: {} {regions} whose ledger could not be read", self.unread_ledgers));
+        omissions(self.uncertain, self.unpriced_seconds).into_iter().chain(unread).collect()
     }
 
-    /// A figure of the same machines: with an unknown price it is a lower bound.
+    /// A figure of the same machines: with an unknown price, or without a region, it is a lower bound.
     pub(crate) fn at_least(&self) -> &'static str {
-        if self.unpriced_seconds > 0 { "at least " } else { "" }
+        if self.unpriced_seconds > 0 || self.unread_ledgers > 0 { "at least " } else { "" }
     }
 
     /// What the savings leave out.

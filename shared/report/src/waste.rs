@@ -39,11 +39,11 @@ impl WasteKind {
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::AwaitsApproval => "waits until a person approves its end",
-            Self::ObserveOnly => "Curfew would end it, but is set to observe only",
-            Self::Failed => "Curfew tried to end it, and failed",
-            Self::Announced => "its end is announced",
-            Self::NotifyOnly => "its team was told; Curfew does not end it",
+            Self::AwaitsApproval => "a person must approve its stop or deletion",
+            Self::ObserveOnly => "Curfew would stop or delete it, but is set to observe only",
+            Self::Failed => "Curfew tried to stop or delete it, and failed",
+            Self::Announced => "its stop or deletion is announced",
+            Self::NotifyOnly => "Curfew only notifies people of it",
             Self::Uninstrumented => "no GPU metric says whether it works",
             Self::Kept => "kept by its owner",
             Self::OfOthers => "belongs to another system",

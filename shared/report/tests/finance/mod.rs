@@ -72,6 +72,16 @@ fn spend_without_a_known_price_is_said_beside_each_sum() {
 }
 
 #[test]
+fn a_region_that_could_not_be_read_is_in_no_sum() {
+    let facts =
+        MonthFacts { unread_ledgers: 1, ..november(&[machine("i-1", "2026-11-20T00:00:00Z", BillingState::Live)]) };
+    let report = MonthReport::from_facts(&facts);
+    assert!(digest(&report).starts_with("At least $10.00 spent on GPUs in 2026-11"), "{}", digest(&report));
+    check_all(&report, "not counted: 1 region whose ledger could not be read");
+    check_all(&report.for_team("vision"), "not counted: 1 region whose ledger could not be read");
+}
+
+#[test]
 fn a_month_without_a_ledger_has_no_sum() {
     let facts = MonthFacts { ledgers: Vec::new(), ..november(&[]) };
     let report = MonthReport::from_facts(&facts);
@@ -90,7 +100,10 @@ fn each_says_the_account_and_whose_a_resource_is() {
     report.account = account_of_topic("arn:aws:sns:us-east-1:123456789012:curfew");
     check_all(&report, "account 123456789012");
     assert_eq!(mail(&report).subject, "Curfew: $10.00 spent on GPUs in 2026-11 in account 123456789012");
-    assert!(digest(&report).contains("\"vision\" (i-1, g5.xlarge), team vision, owner \"ada\": Curfew would end it"));
+    assert!(
+        digest(&report)
+            .contains("\"vision\" (i-1, g5.xlarge), team vision, owner \"ada\": Curfew would stop or delete it")
+    );
     assert!(mail(&report).html.contains("(i-1, g5.xlarge), team vision, owner"));
     assert!(render_html(&report).contains("owner ada"));
     assert_eq!([account_of_topic("arn:aws:sns:us-east-1::x"), account_of_topic("topic")], [None, None]);
