@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,22 @@ def test_what_cannot_be_read_is_a_gap_beside_the_rest(money: BudgetAccount) -> N
     assert gap.startswith("a budget could not be read: s3://") and gap in warnings(said)
     [other] = [json.loads(report(money, "--json", "--month", "2026-01").out)]
     assert other["is_over"] and other["gaps"] == ["2026-01 has no ledger: what ran is unknown; enforce-budgets keeps it"]
+
+
+def test_the_charges_are_printed_by_resource_team_and_day(money: BudgetAccount, tmp_path: Path) -> None:
+    instance = money.launch(ago(hours=5))
+    money.tick()
+    said = report(money, "--format", "csv")
+    assert said.code == 2 and "reap-instances left no audit record" in said.err, said
+    rows = list(csv.DictReader(said.out.splitlines()))
+    assert {(row["resource"], row["team"], row["region"], row["account"]) for row in rows} == {
+        (instance, "vision", "us-east-1", "123456789012")
+    }
+    assert sum(float(row["cost_usd"]) for row in rows) == pytest.approx(money.spent_on(instance), rel=0.05)
+    page = tmp_path / "charges.csv"
+    assert report(money, "--format", "focus", "--output", str(page)).out == ""
+    [first, *_] = csv.DictReader(page.read_text().splitlines())
+    assert (first["ResourceId"], first["x_Team"], first["BillingCurrency"]) == (instance, "vision", "USD")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,17 @@ def test_nothing_is_wider_than_the_window(browser: Browser, width: int) -> None:
     assert browser.evaluate(OVERFLOWING) == []
 
 
+def test_a_phone_scrolls_nothing_sideways_and_names_each_cell(browser: Browser) -> None:
+    browser.show(PHONE)
+    try:
+        assert browser.evaluate("""[...document.querySelectorAll("body *")].filter(one => one.scrollWidth > one.clientWidth + 1
+            && getComputedStyle(one).overflowX !== "visible").map(one => one.outerHTML.slice(0, 80))""") == []
+        assert browser.evaluate("""[...document.querySelectorAll("td")].filter(one => one.getBoundingClientRect().right
+            > window.innerWidth + 1 || !one.dataset.label).map(one => one.outerHTML.slice(0, 80))""") == []
+    finally:
+        browser.show(DESK)
+
+
 def test_nothing_is_loaded_and_nothing_is_complained_about(browser: Browser, page: Path) -> None:
     browser.show(DESK)
     browser.open(page)

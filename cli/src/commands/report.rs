@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use execution::month_report;
-use report::{MonthReport, digest, render_html};
+use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, digest, export, render_html};
 use serde::Serialize;
 use store::Documents as _;
 
@@ -21,7 +21,8 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 /// Write the report of a month: spend, savings, waste, jobs, energy and carbon
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written; 2 error, or something could not be read.\n\n\
-                        Example:\n  curfew report --open\n  curfew report --month 2026-10 --team vision")]
+                        Example:\n  curfew report --open\n  curfew report --month 2026-10 --team vision\n  \
+                        curfew report --format focus --output charges.csv")]
 pub(crate) struct Report {
     /// Report on this month instead of the current one, such as 2026-10
     #[arg(long, value_name = "MONTH")]
@@ -29,17 +30,28 @@ pub(crate) struct Report {
     /// Report on this team only, by the value of its tag; "(no team)" for what has none
     #[arg(long, value_name = "TEAM")]
     team: Option<String>,
-    /// Write the page to this file [default: curfew-report-<month>.html; none with --json]
+    /// Write the page to this file [default: curfew-report-<month>.html; none with --json]; with --format, the charges
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Open the page in a browser
     #[arg(long)]
     open: bool,
+    /// Print the charges by resource, team and day instead of a page
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "open"])]
+    format: Option<ChargesFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ChargesFormat {
+    /// CSV with Curfew's own columns
+    Csv,
+    /// CSV with columns of FOCUS 1.0
+    Focus,
 }
 
 /// The figures of the page. Amounts are in US dollars, and `gaps` says what could not be read:
 /// ```json
-/// {"schema": 1, "month": "2026-11", "at": "…", "is_over": false, "team": null, "mode": "enforce",
+/// {"schema": 1, "account": "123456789012", "month": "2026-11", "has_ledger": true, "at": "…", "is_over": false, "team": null, "mode": "enforce",
 ///  "headline": {"spent_usd": 36.0, "saved_usd": 12.0, "waste_usd_per_hour": 1.0, …},
 ///  "days": [{"day": "2026-11-01", "usd_by_team": {"vision": 12.0}}], "teams": […], "savings": […], "waste": […],
 ///  "next_month": {"findings": […], "coverage": {"vision": {"instances": 2, "measured": 1}}}, "jobs": […], "footprint_caveats": […], "gaps": []}
@@ -53,20 +65,26 @@ struct ReportOutput<'a> {
 
 impl Report {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let store = context.needs_deployed().await?.store;
+        let deployed = context.needs_deployed().await?;
+        let account = deployed.topic_arn.as_deref().and_then(account_of_topic);
+        let store = deployed.store;
         let config = store.read_config().await?;
         let month = context.month(self.month.as_deref(), &config)?;
         screen::progress(format_args!("reading the ledger and the audit records of {month}"));
         let prices = context.prices(Some(&store), &config).await;
+        if let Some(format) = self.format {
+            let facts = Box::pin(store.read_month_facts(month, config.account.zone(), prices, context.now)).await;
+            return self.write_charges(&facts, account.as_deref(), format);
+        }
         let at = (context.now, TIMEOUT);
-        let (report, _) = month_report::read((&context.aws, &store), &config, month, prices, at).await;
+        let (mut report, _) = month_report::read((&context.aws, &store), &config, month, prices, at).await;
+        report.account = account;
         let report = self.part(report)?;
         let is_page_wanted = self.open || !context.global.json;
         let usual = || is_page_wanted.then(|| PathBuf::from(format!("curfew-report-{}.html", report.month)));
         let file = self.output.clone().or_else(usual);
         if let Some(file) = &file {
-            let cannot = |error| CommandError::new(format!("{} could not be written: {error}", file.display()));
-            std::fs::write(file, render_html(&report)).map_err(cannot)?;
+            write_file(file, &render_html(&report))?;
         }
         if context.global.json {
             for gap in &report.gaps {
@@ -85,6 +103,28 @@ impl Report {
         Ok(if report.gaps.is_empty() { CommandStatus::Success } else { CommandStatus::Error })
     }
 
+    fn write_charges(
+        &self,
+        facts: &MonthFacts,
+        account: Option<&str>,
+        format: ChargesFormat,
+    ) -> Result<CommandStatus, CommandError> {
+        let report = self.part(MonthReport::from_facts(facts))?;
+        for gap in &report.gaps {
+            screen::warn(gap);
+        }
+        let format = match format {
+            ChargesFormat::Csv => ExportFormat::Csv,
+            ChargesFormat::Focus => ExportFormat::Focus,
+        };
+        let charges = export(facts, ExportScope { account, team: self.team.as_deref() }, format);
+        match &self.output {
+            Some(file) => write_file(file, &charges)?,
+            None => screen::print_document(charges.trim_end()),
+        }
+        Ok(if report.gaps.is_empty() { CommandStatus::Success } else { CommandStatus::Error })
+    }
+
     /// The account's, or the named team's.
     fn part(&self, report: MonthReport) -> Result<MonthReport, CommandError> {
         let Some(team) = &self.team else { return Ok(report) };
@@ -95,6 +135,11 @@ impl Report {
         let problem = format!("{} knows no team {team}", report.month);
         Err(CommandError::with(problem, format!("it knows: {}", known.join(", "))))
     }
+}
+
+fn write_file(file: &Path, text: &str) -> Result<(), CommandError> {
+    let cannot = |error| CommandError::new(format!("{} could not be written: {error}", file.display()));
+    std::fs::write(file, text).map_err(cannot)
 }
 
 fn open_in_browser(file: &Path) -> Result<(), CommandError> {

@@ -16,7 +16,7 @@ use model::observation::{Gap, GapKind};
 use notify::Message;
 use plan::report::Report;
 use ports::{CallError, Cloud as _, ConfigLoadError};
-use report::{MonthReport, digest, mail, render_html};
+use report::{MonthReport, account_of_topic, digest, mail, render_html};
 use store::Store;
 
 use crate::clients::Run;
@@ -67,7 +67,9 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let prices = prices::load(run.store, &config, run.now).await;
     let month = CalendarMonth::containing(before(run.now, DAY), &zone);
     let day = run.now.to_zoned(zone).date();
-    let (month_report, unread) = read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
+    let (mut month_report, unread) =
+        read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
+    month_report.account = account_of_topic(&run.channels.topic_arn);
     let home = run.cloud.home();
     let seen = month_report.teams.len();
     let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread) };
@@ -128,7 +130,7 @@ fn digest_message(run: &Run<'_>, month_report: &MonthReport, address: &str) -> M
         team: NO_TEAM.to_owned(),
         function: run.function,
         severity: Severity::Info.as_str(),
-        subject: format!("Curfew: {} spent on GPUs in {}", month_report.headline.spent, month_report.month),
+        subject: format!("Curfew: {}", month_report.title()),
         body: format!(
             "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
             digest(month_report)

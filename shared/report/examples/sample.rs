@@ -8,11 +8,12 @@ mod fixture;
 use std::collections::BTreeMap;
 
 use billing::budget::{Budget, BudgetHolder};
-use billing::ledger::{BillingState, PurchaseTerms, Sighting};
+use billing::ledger::{BillingState, CalendarMonth, Ledger, LedgerBeat, PurchaseTerms, Sighting, Tariff};
 use fixture::{
     Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at, usage_facts, used,
 };
 use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 use model::fixture::time;
 use model::money::Amount;
 use plan::report::RunRecord;
@@ -61,7 +62,43 @@ fn machines() -> Vec<Sighting> {
         }
         .sighting()
     };
-    (0..40).map(machine).collect()
+    let owned = |mut sighting: Sighting| {
+        sighting.facts.owner = Some("ada.lovelace@research.example".to_owned());
+        sighting
+    };
+    let mut all: Vec<Sighting> = (0..40).map(machine).map(owned).collect();
+    // One has no known price.
+    (all[3].facts.tariff, all[3].prices) = (Tariff::new("unknown"), Vec::new());
+    all
+}
+
+fn beat(at: &str, items: Vec<Sighting>) -> LedgerBeat {
+    LedgerBeat {
+        at: time(at),
+        region: "us-east-1".into(),
+        whole: true,
+        items,
+        unread: std::collections::BTreeSet::new(),
+    }
+}
+
+/// The month before: one instance of nlp from the second to the twenty-eighth.
+fn october() -> Ledger {
+    let month = CalendarMonth::read("2026-10", &TimeZone::UTC).unwrap();
+    let mut ledger = Ledger::new(&month, &"us-east-1".into());
+    let machine = Machine {
+        resource: "i-0ccccccccccccccc1",
+        what: "p4d.24xlarge",
+        team: TEAMS[1],
+        terms: PurchaseTerms::OnDemand,
+        job: None,
+        began: time("2026-10-02T00:00:00Z"),
+        life: stopped_at(time("2026-10-28T00:00:00Z")),
+        usd_micros_per_hour: 21_957_642,
+    };
+    ledger.observe(&beat("2026-10-01T00:05:00Z", Vec::new()));
+    ledger.observe(&beat("2026-10-31T23:55:00Z", vec![machine.sighting()]));
+    ledger
 }
 
 /// Every sixth instance was announced as idle, and stopped two hours later.
@@ -112,7 +149,7 @@ fn main() {
     let items = machines();
     let records = records(&items);
     let usd = |usd: f64| Some(Amount::from_usd(usd));
-    let account = Budget { budget_usd: usd(30_000.0), forecast_usd: usd(28_400.0), ..Budget::default() };
+    let account = Budget { budget_usd: usd(30_000.0), forecast_usd: usd(34_400.0), ..Budget::default() };
     let team = |index: usize, budget: f64, forecast: f64| {
         let budget = Budget { budget_usd: usd(budget), forecast_usd: usd(forecast), ..Budget::default() };
         (BudgetHolder::Team(TEAMS[index].into()), budget)
@@ -120,10 +157,13 @@ fn main() {
     let budgets =
         BTreeMap::from([(BudgetHolder::Account, account), team(0, 9_000.0, 8_100.0), team(1, 12_000.0, 13_400.0)]);
     let gaps = vec!["the ledger of eu-central-1 could not be read: s3:GetObject on s3://curfew-state/ledger/2026-11/eu-central-1.json failed: AccessDenied".to_owned()];
+    let mut november = ledger(NOW, items);
+    november.observe(&beat("2026-11-01T00:05:00Z", Vec::new()));
     let llama = "vision/llama-00000000";
     let facts = MonthFacts {
         budgets,
         gaps,
+        unread_ledgers: 1,
         runs: own_runs(),
         jobs: vec![job("vision", "llama-00000000")],
         attempts: BTreeMap::from([(llama.to_owned(), vec![attempt(false, "i-00000000000000000", 2_100_000)])]),
@@ -137,7 +177,10 @@ fn main() {
             used("i-0bbbbbbbbbbbbbbb2", TEAMS[7], true),
             used("i-0bbbbbbbbbbbbbbb3", TEAMS[6], false),
         ])),
-        ..facts(NOW, ledger(NOW, items), &records, newest())
+        previous_ledgers: vec![october()],
+        ..facts(NOW, november, &records, newest())
     };
-    println!("{}", render_html(&MonthReport::from_facts(&facts)));
+    let mut report = MonthReport::from_facts(&facts);
+    report.account = Some("123456789012".to_owned());
+    println!("{}", render_html(&report));
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use model::fault::{one_line, shortened};
-use model::foreign_text::{quoted_unless_word, without_links};
+use model::fault::one_line;
+use model::foreign_text::without_links;
 use model::money::{Amount, usd};
 
-use crate::{MonthReport, NextMonth, WasteRow};
+use crate::sums::{NO_AUDIT_RECORDS, above_budget, describe_late_ledger, in_parentheses};
+use crate::{MonthReport, NextMonth, TeamRow, WasteRow};
 
 /// Teams and resources that are named.
 const NAMED_MAX: usize = 5;
@@ -15,21 +16,16 @@ const NAMED_MAX: usize = 5;
 #[must_use]
 pub fn digest(report: &MonthReport) -> String {
     let money = &report.headline;
-    let whose = report
-        .team
-        .as_ref()
-        .map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))))
-        .unwrap_or_default();
-    let mut text = format!("{} spent{whose} on GPUs in {}", money.spent, report.month);
-    if let Some((budget, percent)) = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?))) {
-        let _ = write!(text, ", {percent} % of {budget}");
+    let mut text = String::new();
+    write_spend(&mut text, report);
+    let omissions = in_parentheses(&money.saved_omissions());
+    if report.has_audit_records {
+        let _ = write!(text, "\nCurfew saved {}{omissions}.", money.saved);
+    } else {
+        let _ = write!(text, "\n{NO_AUDIT_RECORDS}");
     }
-    if let Some(forecast) = money.forecast {
-        let _ = write!(text, "; {forecast} expected by its end");
-    }
-    let _ = write!(text, ".\nCurfew saved {}.", money.saved);
     if money.spot_saved.is_a_cent() {
-        let _ = write!(text, " Spot saved {} of what jobs would have cost on demand.", money.spot_saved);
+        let _ = write!(text, " Spot saved {} of what jobs would have cost on demand.", money.describe_spot_saved());
     }
     let waste: Vec<&WasteRow> = report.waste.iter().filter(|row| row.kind.is_waste()).collect();
     if report.is_over {
@@ -38,8 +34,9 @@ pub fn digest(report: &MonthReport) -> String {
         text.push_str("\nThe newest runs found no waste that still costs money.");
     } else {
         let verb = if waste.len() == 1 { "resource wastes" } else { "resources waste" };
-        let _ = write!(text, "\n{} {verb} {}:", waste.len(), WasteRow::describe_sum(&waste, "a month now"));
-        write_waste(&mut text, waste);
+        let _ =
+            write!(text, "\n{} {verb} {}:", waste.len(), WasteRow::describe_sum(&waste, "a month if nothing changes"));
+        write_waste(&mut text, &waste);
     }
     if let Some(next) = &report.next_month {
         write_next_month(&mut text, next);
@@ -47,11 +44,12 @@ pub fn digest(report: &MonthReport) -> String {
     if report.team.is_none() && report.teams.len() > 1 {
         text.push_str("\nTeams:");
         for row in report.teams.iter().take(NAMED_MAX) {
-            let _ = write!(text, "\n  {:>12}  {}", row.spent.to_string(), one_line(&row.team, 60));
+            write_team(&mut text, report, row);
         }
         write_others(&mut text, report.teams.len());
     }
-    if money.footprint.is_known() {
+    // Its range is wide, and hardly changes from day to day.
+    if report.is_over && money.footprint.is_known() {
         let _ = write!(text, "\nEnergy: {}; {}.", money.footprint.energy, money.footprint.operational);
     }
     let checkpoints = report.checkpoints.iter().map(|row| row.cost).sum::<Amount>();
@@ -64,42 +62,79 @@ pub fn digest(report: &MonthReport) -> String {
     for gap in report.gaps.iter().take(NAMED_MAX) {
         let _ = write!(text, "\nNot known: {}", one_line(gap, 300));
     }
+    if let Some(more) = report.gaps.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        let _ = write!(text, "\nNot known: {more} more, which the page lists.");
+    }
     text.push('\n');
     without_links(&text)
 }
 
-fn write_waste(text: &mut String, mut waste: Vec<&WasteRow>) {
-    waste.sort_by_key(|row| std::cmp::Reverse(row.usd_per_hour));
+/// The title with budget and forecast as the first line; then what the sum leaves out, and earlier spends.
+fn write_spend(text: &mut String, report: &MonthReport) {
+    let money = &report.headline;
+    let title = report.title();
+    let mut letters = title.chars();
+    text.extend(letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters));
+    if !report.has_ledger {
+        text.push_str(": no ledger of the month could be read.");
+        return;
+    }
+    if let Some((budget, percent)) = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?))) {
+        let _ = write!(text, ", {percent} % of {budget}");
+    }
+    if let Some(forecast) = money.forecast {
+        let _ = write!(text, "; {}{forecast} expected by its end", money.at_least());
+        if let Some(above) = above_budget(forecast, money.budget) {
+            let _ = write!(text, ", {above} above the budget");
+        }
+    }
+    text.push('.');
+    let omissions = money.spent_omissions();
+    if !omissions.is_empty() {
+        let _ = write!(text, "\nBeside this sum: {}.", omissions.join("; "));
+    }
+    if let Some(since) = report.ledger_since {
+        let _ = write!(text, "\n{}", describe_late_ledger(since));
+    }
+    if let Some(spend) = money.past.previous_month {
+        let until = if report.is_over { "" } else { " by the same day" };
+        let _ = write!(text, "\nThe month before{until}: {spend}.");
+    }
+    if let (Some(last), Some(previous)) = (money.past.last_week, money.past.previous_week) {
+        let _ = write!(text, "\nThe last 7 days: {last}; the 7 days before: {previous}.");
+    }
+}
+
+fn write_team(text: &mut String, report: &MonthReport, row: &TeamRow) {
+    let (spent, omissions) = (report.team_spent(row), in_parentheses(&report.team_omissions(row)));
+    let _ = write!(text, "\n  {spent:>12}  {}{omissions}", one_line(&row.team, 60));
+    if let (Some(forecast), Some(above)) = (row.forecast, row.forecast.and_then(|sum| above_budget(sum, row.budget))) {
+        let _ = write!(text, "; {forecast} expected, {above} above its budget");
+    }
+}
+
+fn write_waste(text: &mut String, waste: &[&WasteRow]) {
     for row in waste.iter().take(NAMED_MAX) {
         let cost = row
             .usd_per_hour
             .map_or_else(|| "unknown".to_owned(), |rate| format!("${}", usd(rate.usd_cents_per_month())));
-        let team = crate::spend::describe_team(row.team.as_ref());
-        let _ = write!(
-            text,
-            "\n  {cost:>12}  {} {} of {team}: {}",
-            one_line(row.resource.as_str(), 60),
-            one_line(&row.what, 40),
-            row.kind.describe()
-        );
+        let _ = write!(text, "\n  {cost:>12}  {}: {}", row.describe(), row.kind.describe());
     }
     write_others(text, waste.len());
 }
 
 fn write_next_month(text: &mut String, next: &NextMonth) {
     if next.findings.is_empty() {
-        let _ = write!(text, "\nNext month: {}", next.basis());
+        let _ = write!(text, "\nNext month: {}", next.conclusion());
         return;
     }
     let _ = write!(text, "\nNext month could cost less. {}", next.basis());
     for finding in next.shown() {
         let _ = write!(
             text,
-            "\n  {:>12}  {} {} of {}, {}: {}; {}",
+            "\n  {:>12}  {}, {}: {}; {}",
             format!("${}", usd(finding.saves.usd_cents_per_month())),
-            one_line(&finding.resource, 60),
-            one_line(&finding.what, 40),
-            crate::spend::describe_team(finding.team.as_ref()),
+            next.describe(finding),
             finding.kind.as_str(),
             one_line(&finding.evidence, 300),
             one_line(&finding.action, 300)

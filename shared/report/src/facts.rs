@@ -22,6 +22,8 @@ pub struct MonthFacts {
     pub now: Timestamp,
     /// Ledgers of the month, one for each region.
     pub ledgers: Vec<Ledger>,
+    /// Number of regions whose ledger of the month exists, and could not be read.
+    pub unread_ledgers: usize,
     /// Ledgers of the previous month: a resource that was stopped in its last days may have started again in it.
     pub previous_ledgers: Vec<Ledger>,
     pub budgets: BTreeMap<BudgetHolder, Budget>,

@@ -4,29 +4,43 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::energy::{Footprint, footprints};
-use billing::ledger::TimeSpan;
+use billing::ledger::{Ledger, TimeSpan};
 use billing::savings::{SavingLine, StartIndex, savings};
 use jiff::Timestamp;
 use model::id::{ResourceId, TeamName};
 use model::mode::Mode;
+use model::moment::after;
 use model::money::{Amount, Rate};
 use serde::Serialize;
 
 use crate::checkpoints::checkpoint_rows;
 use crate::idle::idle_times;
 use crate::jobs::{job_rows, load_of};
+use crate::past::{BLIND_MAX, PastSpendsByTeam};
 use crate::spend::{MonthSpend, team_label};
+use crate::sums::KnownResource;
 use crate::waste::find_waste;
-use crate::{CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, NextMonth, OwnCost, WasteRow};
+use crate::{
+    CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, NextMonth, OwnCost, PastSpends, ResourceLabel,
+    WasteRow,
+};
 
 /// A month, of the account or of one team.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MonthReport {
+    /// Number of the account; `None` if the caller does not know it.
+    pub account: Option<String>,
     /// `yyyy-mm`.
     pub month: String,
     pub at: Timestamp,
     /// Then nothing is said of waste: what still runs is of another month.
     pub is_over: bool,
+    /// `false` if no ledger of the month could be read: then its spend is unknown.
+    pub has_ledger: bool,
+    /// Time since which the ledger of the month is kept, if it was not kept from the beginning: what ended before is unknown.
+    pub ledger_since: Option<Timestamp>,
+    /// `false` if no audit record of the month is left: then what Curfew stopped is unknown.
+    pub has_audit_records: bool,
     /// Team that the part of the report is for; `None` for the account.
     pub team: Option<String>,
     /// `CURFEW_MODE`, by the newest run; `None` if no run is known.
@@ -43,7 +57,7 @@ pub struct MonthReport {
     pub jobs: Vec<JobRow>,
     /// The largest first.
     pub checkpoints: Vec<CheckpointRow>,
-    /// Cost of Curfew itself; `None` for a team.
+    /// Cost of Curfew itself; `None` for a team, or if no run of the month is known.
     pub own: Option<OwnCost>,
     /// Caveats of the figures of energy and carbon.
     pub footprint_caveats: Vec<String>,
@@ -59,6 +73,12 @@ pub struct Headline {
     /// Possible spend beyond `spent`.
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
+    /// Seconds that resources ran at an unknown price.
+    pub unpriced_seconds: u64,
+    /// Number of regions whose ledger could not be read.
+    pub unread_ledgers: usize,
+    /// Earlier spends.
+    pub past: PastSpends,
     /// Expected cost of the month; `None` if unknown, or if the month is over.
     #[serde(rename = "forecast_usd")]
     pub forecast: Option<Amount>,
@@ -66,11 +86,15 @@ pub struct Headline {
     pub budget: Option<Amount>,
     #[serde(rename = "saved_usd")]
     pub saved: Amount,
+    /// Number of actions whose saving is unknown.
+    pub unpriced_savings: usize,
     /// Present cost of the found waste, as far as prices are known.
     #[serde(rename = "waste_usd_per_hour")]
     pub waste: Rate,
     #[serde(rename = "spot_saved_usd")]
     pub spot_saved: Amount,
+    /// `true` if the on-demand price of a job's type is unknown: then Spot saved more.
+    pub spot_saved_at_least: bool,
     pub footprint: Footprint,
 }
 
@@ -84,12 +108,16 @@ pub struct TeamRow {
     pub uncertain: Amount,
     /// Seconds that resources ran at an unknown price.
     pub unpriced_seconds: u64,
+    /// Earlier spends.
+    pub past: PastSpends,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
     #[serde(rename = "forecast_usd")]
     pub forecast: Option<Amount>,
     #[serde(rename = "saved_usd")]
     pub saved: Amount,
+    /// Number of actions whose saving is unknown.
+    pub unpriced_savings: usize,
     #[serde(rename = "waste_usd_per_hour")]
     pub waste: Rate,
     /// Time in which the team's instances were announced as idle; `idle_cost` is their cost in that time.
@@ -105,6 +133,8 @@ pub struct SavingRow {
     pub at: Timestamp,
     pub resource: ResourceId,
     pub what: String,
+    pub name: Option<String>,
+    pub owner: Option<String>,
     pub team: Option<TeamName>,
     pub action: &'static str,
     pub rule: String,
@@ -118,9 +148,12 @@ pub struct SavingRow {
     pub audit_key: String,
 }
 
-impl From<SavingLine> for SavingRow {
-    fn from(line: SavingLine) -> Self {
+impl SavingRow {
+    fn new(line: SavingLine, labels: &BTreeMap<ResourceId, ResourceLabel>) -> Self {
+        let label = labels.get(&line.ended.resource).cloned().unwrap_or_default();
         Self {
+            name: label.name,
+            owner: label.owner,
             at: line.ended.at,
             action: line.ended.action.describe(),
             until: line.limit.describe(),
@@ -132,6 +165,12 @@ impl From<SavingLine> for SavingRow {
             rule: line.ended.rule,
             audit_key: line.ended.audit_key,
         }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let Self { resource, what, name, owner, team, .. } = self;
+        let (id, team) = (resource.as_str(), team.as_ref());
+        KnownResource { id, what, name: name.as_deref(), owner: owner.as_deref(), team }.describe()
     }
 }
 
@@ -147,19 +186,25 @@ impl MonthReport {
         }
         let starts = StartIndex::from_ledgers(facts.ledgers.iter().chain(&facts.previous_ledgers));
         let saved = savings(facts.days.iter().flat_map(DayActions::ended), &starts, span);
-        let savings: Vec<SavingRow> = saved.lines.into_iter().map(SavingRow::from).collect();
+        let savings: Vec<SavingRow> = saved.lines.into_iter().map(|line| SavingRow::new(line, &spend.labels)).collect();
         let seen = facts.usage.as_ref().map(|usage| usage.seen.clone()).unwrap_or_default();
-        let waste = find_waste(&facts.newest, &facts.days, &spend.running, &seen);
+        let waste = find_waste(&facts.newest, &facts.days, &spend, &seen);
         let (by_team, by_job) = split_footprints(facts, span);
         let jobs = job_rows(&facts.jobs, &spend.by_job, &facts.attempts, by_job);
         let unfinished: BTreeSet<String> =
             facts.jobs.iter().filter(|job| !job.over).map(|job| job.job.to_string()).collect();
         let is_over = facts.now >= month.to;
-        let teams = team_rows(facts, &spend, &savings, &waste, by_team, is_over);
+        let past = PastSpendsByTeam::from_facts(facts, span, is_over);
+        let mut teams = team_rows(facts, &spend, &savings, &waste, by_team, is_over);
+        for row in &mut teams {
+            row.past = past.of_team(&row.team);
+        }
         let account_budget = facts.budgets.get(&BudgetHolder::Account);
         let headline = Headline {
             budget: account_budget.and_then(|budget| budget.budget_usd),
             forecast: account_budget.and_then(|budget| budget.forecast_usd).filter(|_| !is_over),
+            past: past.of_account(),
+            unread_ledgers: facts.unread_ledgers,
             ..Headline::sum(&teams, &jobs)
         };
         let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
@@ -167,7 +212,15 @@ impl MonthReport {
         if omitted > 0 {
             gaps.push(format!("{omitted} actions are missing: one day had more than {}", crate::ACTIONS_MAX));
         }
+        let own = OwnCost::from_runs(&facts.runs, span);
+        let has_own_runs = facts.runs.values().any(|runs| runs.first_at.is_some());
         Self {
+            account: None,
+            has_ledger: !facts.ledgers.is_empty(),
+            ledger_since: late_ledger(facts, span),
+            has_audit_records: has_own_runs
+                || !facts.newest.is_empty()
+                || facts.days.iter().any(|day| !day.actions.is_empty()),
             month: facts.month.to_string(),
             at: facts.now,
             is_over,
@@ -179,10 +232,10 @@ impl MonthReport {
             teams,
             savings,
             waste,
-            next_month: NextMonth::from_facts(facts),
+            next_month: NextMonth::from_facts(facts, &spend.labels),
             jobs,
             checkpoints: checkpoint_rows(&facts.checkpoints, |job| unfinished.contains(job)),
-            own: Some(OwnCost::from_runs(&facts.runs, span)),
+            own: has_own_runs.then_some(own),
             gaps,
         }
     }
@@ -197,6 +250,8 @@ impl MonthReport {
         let headline = Headline {
             budget: row.and_then(|row| row.budget),
             forecast: row.and_then(|row| row.forecast),
+            past: row.map(|row| row.past).unwrap_or_default(),
+            unread_ledgers: self.headline.unread_ledgers,
             ..Headline::sum(&teams, &jobs)
         };
         let team_day = |day: &DaySpend| DaySpend {
@@ -209,6 +264,10 @@ impl MonthReport {
                 .collect(),
         };
         Self {
+            account: self.account.clone(),
+            has_ledger: self.has_ledger,
+            ledger_since: self.ledger_since,
+            has_audit_records: self.has_audit_records,
             month: self.month.clone(),
             at: self.at,
             is_over: self.is_over,
@@ -234,14 +293,25 @@ impl Headline {
         Self {
             spent: teams.iter().map(|row| row.spent).sum(),
             uncertain: teams.iter().map(|row| row.uncertain).sum(),
+            unpriced_seconds: teams.iter().fold(0, |sum: u64, row| sum.saturating_add(row.unpriced_seconds)),
+            past: PastSpends::default(),
+            unread_ledgers: 0,
             forecast: None,
             budget: None,
             saved: teams.iter().map(|row| row.saved).sum(),
+            unpriced_savings: teams.iter().map(|row| row.unpriced_savings).sum(),
             waste: teams.iter().fold(Rate::ZERO, |sum, row| sum + row.waste),
             spot_saved: jobs.iter().map(|row| row.spot_saved).sum(),
+            spot_saved_at_least: jobs.iter().any(|row| row.spot_saved_at_least),
             footprint: teams.iter().map(|row| row.footprint.clone()).sum(),
         }
     }
+}
+
+/// The beginning of the ledgers, if it is more than a day after that of the month.
+fn late_ledger(facts: &MonthFacts, span: TimeSpan) -> Option<Timestamp> {
+    let since = facts.ledgers.iter().filter_map(Ledger::since).min()?;
+    (since > after(span.from, BLIND_MAX)).then_some(since)
 }
 
 fn split_footprints(facts: &MonthFacts, span: TimeSpan) -> (BTreeMap<String, Footprint>, BTreeMap<String, Footprint>) {
@@ -276,6 +346,7 @@ fn team_rows(
     for row in savings {
         let team_row = rows.entry(team_label(row.team.as_ref())).or_default();
         team_row.saved = team_row.saved + row.saved.unwrap_or_default();
+        team_row.unpriced_savings += usize::from(row.saved.is_none());
     }
     for row in waste.iter().filter(|row| row.kind.is_waste()) {
         let team_row = rows.entry(team_label(row.team.as_ref())).or_default();

@@ -3,6 +3,7 @@
 //! `maud` escapes every text. [`plain`] also replaces characters that would turn or break a line, because names come from tags.
 
 mod chart;
+mod money;
 mod sections;
 mod style;
 
@@ -26,6 +27,7 @@ pub fn render_html(report: &MonthReport) -> String {
         Some(team) => format!("GPU spend of {} in {}", plain(team), report.month),
         None => format!("GPU spend in {}", report.month),
     };
+    let account = report.account.as_ref().map(|account| format!("AWS account {account}. ")).unwrap_or_default();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,12 +42,12 @@ pub fn render_html(report: &MonthReport) -> String {
             body { main {
                 header {
                     h1 { (title) }
-                    p.muted { "As of " (minute(report.at)) ". " (mode_sentence(report)) }
+                    p.muted { (account) "As of " (minute(report.at)) ". " (mode_sentence(report)) }
                 }
-                (sections::headline(report))
+                (money::headline(report))
                 (sections::gaps(report))
                 (chart_section(report))
-                (sections::teams(report))
+                (money::teams(report))
                 @if !report.is_over { (sections::waste(report)) }
                 (sections::next_month(report))
                 (sections::savings(report))
@@ -65,16 +67,21 @@ fn chart_section(report: &MonthReport) -> Markup {
             h2 id="days" { "Spend by day" }
             @match chart::spend_by_day(&report.days) {
                 Some(chart) => (chart),
-                None => p { "Nothing was spent in this month, as far as the ledger knows." },
+                None if report.has_ledger => p { "Nothing was spent in this month, as far as the ledger knows." },
+                None => p { "Unknown: no ledger of this month could be read." },
             }
+            @if report.headline.unpriced_seconds > 0 { p.muted { "Running time at an unknown price is not in it." } }
+            @if let Some(since) = report.ledger_since { p.muted { (crate::sums::describe_late_ledger(since)) } }
         }
     }
 }
 
 fn mode_sentence(report: &MonthReport) -> &'static str {
     match report.mode {
-        Some(model::mode::Mode::Enforce) => "Curfew enforces.",
-        Some(model::mode::Mode::Observe) => "Curfew is in observe mode: it changes nothing.",
+        Some(model::mode::Mode::Enforce) => "Curfew stops and deletes waste by its rules.",
+        Some(model::mode::Mode::Observe) => {
+            "Curfew is set to observe only: it says what it would do, and changes nothing."
+        }
         None => "No run of Curfew is known.",
     }
 }

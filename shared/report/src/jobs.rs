@@ -9,6 +9,7 @@ use model::money::Amount;
 use serde::Serialize;
 
 use crate::spend::JobSpend;
+use crate::sums::{in_parentheses, omissions};
 
 /// Last report of an attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +83,10 @@ pub struct JobRow {
     /// Cost of the job's instances in the month.
     #[serde(rename = "spent_usd")]
     pub spent: Amount,
+    #[serde(rename = "uncertain_usd")]
+    pub uncertain: Amount,
+    /// Seconds that its resources ran at an unknown price.
+    pub unpriced_seconds: u64,
     /// Additional cost that the job would have had on demand.
     #[serde(rename = "spot_saved_usd")]
     pub spot_saved: Amount,
@@ -90,6 +95,12 @@ pub struct JobRow {
     /// Work that its attempts of the month repeated.
     pub repeated: RepeatedWork,
     pub footprint: Footprint,
+}
+
+impl JobRow {
+    pub(crate) fn describe_spent(&self) -> String {
+        format!("{}{}", self.spent, in_parentheses(&omissions(self.uncertain, self.unpriced_seconds)))
+    }
 }
 
 /// The dearest first. Jobs that are unfinished, or that the ledger saw in the month.
@@ -115,6 +126,8 @@ pub(crate) fn job_rows(
                 team: name.split_once('/').map(|(team, _)| TeamName::from(team)),
                 overview: by_name.get(name).map(|one| (*one).clone()),
                 spent: spend.spent,
+                uncertain: spend.uncertain,
+                unpriced_seconds: spend.unpriced_seconds,
                 spot_saved: spend.spot_saved,
                 spot_saved_at_least: spend.has_unpriced,
                 repeated: RepeatedWork::from_attempts(attempts, ran_seconds),

@@ -1,7 +1,8 @@
 //! The report of a month: what a team spent, what Curfew saved, and what is still wasted, and what could cost less.
 //!
 //! [`MonthFacts`] is what was read, almost all of it from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
-//! self-contained page, [`digest()`] as text, and [`mail()`] as a mail with both. `MonthReport::of_team` is the part of one team.
+//! self-contained page, [`digest()`] as text, and [`mail()`] as a mail with both. [`export()`] writes
+//! its charges as CSV. `MonthReport::of_team` is the part of one team.
 //!
 //! What could not be read is named in the report. A figure never counts what is unknown.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -9,6 +10,7 @@
 mod actions;
 mod checkpoints;
 mod digest;
+mod export;
 mod facts;
 mod figures;
 mod html;
@@ -18,13 +20,16 @@ mod mail;
 mod next_month;
 mod outline;
 mod own;
+mod past;
 mod seen_instances;
 mod spend;
+mod sums;
 mod waste;
 
 pub use actions::{ACTIONS_MAX, DayActions, DayCondenser, RecordedAction};
 pub use checkpoints::{CheckpointRow, StoredCheckpoints};
 pub use digest::digest;
+pub use export::{ExportFormat, ExportScope, export};
 pub use facts::MonthFacts;
 pub use figures::{Headline, MonthReport, SavingRow, TeamRow};
 pub use html::render_html;
@@ -33,8 +38,10 @@ pub use mail::{Mail, mail};
 pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
 pub use outline::RunOutline;
 pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
+pub use past::{PastSpend, PastSpends};
 pub use seen_instances::SeenInstances;
-pub use spend::DaySpend;
+pub use spend::{DaySpend, ResourceLabel};
+pub use sums::account_of_topic;
 pub use waste::{WasteKind, WasteRow};
 
 /// Label of a row without a team.

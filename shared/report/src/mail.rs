@@ -12,7 +12,8 @@ use model::money::{Amount, Rate};
 use model::notification_log::NO_TEAM as UNTAGGED;
 use recommend::usage::UsageFinding;
 
-use crate::{MonthReport, NO_TEAM, NextMonth, WasteRow, digest, render_html};
+use crate::sums::{NO_AUDIT_RECORDS, above_budget, describe_late_ledger, in_parentheses};
+use crate::{MonthReport, NO_TEAM, NextMonth, SavingRow, TeamRow, WasteRow, digest, render_html};
 
 /// Rows of a table. The page has the others.
 const NAMED_MAX: usize = 5;
@@ -23,6 +24,10 @@ const NAME: &str =
     "text-align:left;font-weight:400;padding:4px 12px 4px 0;border-bottom:1px solid #d5d9de;overflow-wrap:anywhere";
 const FIGURE: &str =
     "text-align:right;padding:4px 0;border-bottom:1px solid #d5d9de;white-space:nowrap;font-weight:600";
+
+/// A figure above its budget; the contrast on white is 6.5 to 1.
+const ALARM: &str =
+    "text-align:right;padding:4px 0;border-bottom:1px solid #d5d9de;white-space:nowrap;font-weight:600;color:#b3261e";
 
 /// One mail to one address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,18 +58,30 @@ impl MonthReport {
 /// The mail of a report, of the account or of a team.
 #[must_use]
 pub fn mail(report: &MonthReport) -> Mail {
-    let whose = report
-        .team
-        .as_ref()
-        .map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))))
-        .unwrap_or_default();
     Mail {
-        subject: format!("Curfew: {} spent{whose} on GPUs in {}", report.headline.spent, report.month),
+        subject: format!("Curfew: {}", report.title()),
         text: format!("{}The whole report is attached.\n", digest(report)),
         // Mail programs make links of text in HTML, too.
         html: without_links(&body(report).into_string()),
         page: render_html(report),
         page_name: format!("curfew-report-{}.html", report.month),
+    }
+}
+
+/// A row of a table in a mail.
+struct MailRow {
+    name: String,
+    figure: String,
+    is_alarming: bool,
+}
+
+impl MailRow {
+    fn new(name: impl Into<String>, figure: impl ToString) -> Self {
+        Self { name: name.into(), figure: figure.to_string(), is_alarming: false }
+    }
+
+    fn alarming_if(self, is_alarming: bool) -> Self {
+        Self { is_alarming, ..self }
     }
 }
 
@@ -74,34 +91,47 @@ fn body(report: &MonthReport) -> Markup {
         .as_ref()
         .map(|team| format!(" of {}", quoted_unless_word(&shortened(team, 60))))
         .unwrap_or_default();
+    let place = report.account.as_ref().map(|account| format!(", account {account}")).unwrap_or_default();
     html! {
         (DOCTYPE)
         html lang="en" {
             head { meta charset="utf-8"; meta name="viewport" content="width=device-width, initial-scale=1"; }
             body style=(BODY) {
-                h1 style="font-size:20px;margin:0 0 12px" { "GPU spend" (whose) " in " (report.month) }
+                h1 style="font-size:20px;margin:0 0 12px" { "GPU spend" (whose) " in " (report.month) (place) }
                 (table("", &figures(report)))
-                (table("Waste that still runs, a month", &waste(report)))
+                @if let Some(since) = report.ledger_since { (sentence(&describe_late_ledger(since))) }
+                @if !report.has_audit_records { (sentence(NO_AUDIT_RECORDS)) }
+                (table("Waste that still runs: what each costs a month if nothing changes", &waste(report)))
                 @if let Some(next) = &report.next_month {
                     (table("What could cost less next month, a month", &next_month(next)))
-                    p style="margin:0 0 8px" { (next.basis()) }
+                    (sentence(&next.conclusion()))
                 }
                 (table("Largest savings", &savings(report)))
                 @if report.team.is_none() { (table("Teams", &teams(report))) }
-                @for gap in report.gaps.iter().take(NAMED_MAX) { p style="margin:0 0 8px" { "Not known: " (one_line(gap, 300)) } }
+                @for gap in report.gaps.iter().take(NAMED_MAX) { (sentence(&format!("Not known: {}", one_line(gap, 300)))) }
+                @if report.gaps.len() > NAMED_MAX {
+                    (sentence(&format!("Not known: {} more, which the page lists.", report.gaps.len() - NAMED_MAX)))
+                }
                 p style="margin:0" { "The whole report is attached: open it in a browser." }
             }
         }
     }
 }
 
+fn sentence(text: &str) -> Markup {
+    html! { p style="margin:0 0 8px" { (text) } }
+}
+
 /// Names from tags are escaped by `maud`; they come on one line.
-fn table(heading: &str, rows: &[(String, String)]) -> Markup {
+fn table(heading: &str, rows: &[MailRow]) -> Markup {
     html! {
         @if !rows.is_empty() {
             @if !heading.is_empty() { h2 style="font-size:16px;margin:0 0 4px" { (heading) } }
             table role="presentation" style=(TABLE) { tbody {
-                @for (name, figure) in rows { tr { td style=(NAME) { (name) } td style=(FIGURE) { (figure) } } }
+                @for row in rows { tr {
+                    td style=(NAME) { (row.name) }
+                    td style=(if row.is_alarming { ALARM } else { FIGURE }) { (row.figure) }
+                } }
             } }
         }
     }
@@ -111,65 +141,72 @@ fn monthly(rate: Rate) -> String {
     format!("${}", model::money::usd(rate.usd_cents_per_month()))
 }
 
-fn figures(report: &MonthReport) -> Vec<(String, String)> {
+fn figures(report: &MonthReport) -> Vec<MailRow> {
     let money = &report.headline;
-    let row = |name: &str, figure: String| Some((name.to_owned(), figure));
-    let rows = [
-        row("Spent", money.spent.to_string()),
-        money.budget.and_then(|budget| row("Budget", budget.to_string())),
-        money.forecast.and_then(|forecast| row("Expected by the end of the month", forecast.to_string())),
-        row("Saved by Curfew", money.saved.to_string()),
-        row("Saved by Spot", money.spot_saved.to_string()).filter(|_| money.spot_saved.is_a_cent()),
-        row("Energy", money.footprint.energy.to_string()).filter(|_| money.footprint.is_known()),
-        row("Operational carbon", money.footprint.operational.to_string()).filter(|_| money.footprint.is_known()),
-        report.own.as_ref().and_then(|own| row("Curfew itself, about", own.total().to_string())),
-    ];
-    rows.into_iter().flatten().collect()
+    let mut rows = vec![if report.has_ledger {
+        let above = above_budget(money.spent, money.budget);
+        let name = format!("Spent{}", in_parentheses(&money.spent_omissions()));
+        MailRow::new(name, format!("{}{}", money.at_least(), money.spent)).alarming_if(above.is_some())
+    } else {
+        MailRow::new("Spent: no ledger of the month could be read", "unknown")
+    }];
+    rows.extend(money.budget.map(|budget| MailRow::new("Budget", budget)));
+    rows.extend(money.forecast.map(|forecast| {
+        let above = above_budget(forecast, money.budget);
+        let words = above.map(|above| format!(": {above} above the budget")).unwrap_or_default();
+        let name = format!("Expected by the end of the month{words}");
+        MailRow::new(name, format!("{}{forecast}", money.at_least())).alarming_if(above.is_some())
+    }));
+    let until = if report.is_over { "" } else { " by the same day" };
+    rows.extend(money.past.previous_month.map(|spend| MailRow::new(format!("The month before{until}"), spend)));
+    rows.extend(money.past.last_week.map(|spend| MailRow::new("The last 7 days", spend)));
+    rows.extend(money.past.previous_week.map(|spend| MailRow::new("The 7 days before", spend)));
+    if report.has_audit_records {
+        let name = format!("Saved by Curfew{}", in_parentheses(&money.saved_omissions()));
+        rows.push(MailRow::new(name, money.saved));
+    }
+    if money.spot_saved.is_a_cent() {
+        rows.push(MailRow::new("Saved by Spot", money.describe_spot_saved()));
+    }
+    rows.extend(report.own.as_ref().map(|own| MailRow::new("Curfew itself, about", own.total())));
+    rows
 }
 
-fn waste(report: &MonthReport) -> Vec<(String, String)> {
-    let mut waste: Vec<&WasteRow> = report.waste.iter().filter(|row| row.kind.is_waste() && !report.is_over).collect();
-    waste.sort_by_key(|row| std::cmp::Reverse(row.usd_per_hour));
-    let row = |row: &WasteRow| {
-        let name =
-            format!("{} {}, {}", one_line(row.resource.as_str(), 60), one_line(&row.what, 40), row.kind.describe());
-        (name, row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly))
+fn waste(report: &MonthReport) -> Vec<MailRow> {
+    let waste: Vec<&WasteRow> = report.waste.iter().filter(|row| row.kind.is_waste() && !report.is_over).collect();
+    let row = |row: &&WasteRow| {
+        let name = format!("{}: {}", row.describe(), row.kind.describe());
+        MailRow::new(name, row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly))
     };
-    waste.into_iter().take(NAMED_MAX).map(row).collect()
+    let sum = WasteRow::describe_sum(&waste, "a month");
+    let all = (!waste.is_empty()).then(|| MailRow::new(format!("All {}: {sum}", waste.len()), ""));
+    all.into_iter().chain(waste.iter().take(NAMED_MAX).map(row)).collect()
 }
 
-fn next_month(next: &NextMonth) -> Vec<(String, String)> {
+fn next_month(next: &NextMonth) -> Vec<MailRow> {
     let row = |finding: &UsageFinding| {
-        let name = format!(
-            "{} {}: {}; {}",
-            one_line(&finding.resource, 60),
-            one_line(&finding.what, 40),
-            one_line(&finding.evidence, 300),
-            one_line(&finding.action, 300)
-        );
-        (name, monthly(finding.saves))
+        let (evidence, action) = (one_line(&finding.evidence, 300), one_line(&finding.action, 300));
+        MailRow::new(format!("{}: {evidence}; {action}", next.describe(finding)), monthly(finding.saves))
     };
     next.shown().map(row).collect()
 }
 
-fn savings(report: &MonthReport) -> Vec<(String, String)> {
+fn savings(report: &MonthReport) -> Vec<MailRow> {
     let mut rows: Vec<_> = report.savings.iter().filter_map(|row| Some((row.saved?, row))).collect();
     rows.sort_by_key(|(saved, _)| std::cmp::Reverse(*saved));
-    let name = |(saved, row): (Amount, &crate::SavingRow)| {
-        (
-            format!(
-                "{} {}, {}: {}",
-                one_line(row.resource.as_str(), 60),
-                one_line(&row.what, 40),
-                row.action,
-                one_line(&row.rule, 40)
-            ),
-            saved.to_string(),
-        )
+    let name = |(saved, row): (Amount, &SavingRow)| {
+        MailRow::new(format!("{}, {}: {}", row.describe(), row.action, one_line(&row.rule, 40)), saved)
     };
     rows.into_iter().take(NAMED_MAX).map(name).collect()
 }
 
-fn teams(report: &MonthReport) -> Vec<(String, String)> {
-    report.teams.iter().take(NAMED_MAX).map(|row| (one_line(&row.team, 60), row.spent.to_string())).collect()
+fn teams(report: &MonthReport) -> Vec<MailRow> {
+    let row = |row: &TeamRow| {
+        let expected = row.forecast.zip(row.forecast.and_then(|sum| above_budget(sum, row.budget)));
+        let words = expected.map(|(sum, above)| format!("; {sum} expected, {above} above its budget"));
+        let left_out = in_parentheses(&report.team_omissions(row));
+        let name = format!("{}{left_out}{}", one_line(&row.team, 60), words.unwrap_or_default());
+        MailRow::new(name, report.team_spent(row)).alarming_if(expected.is_some())
+    };
+    report.teams.iter().take(NAMED_MAX).map(row).collect()
 }

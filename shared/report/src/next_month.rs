@@ -4,11 +4,13 @@ use model::moment::before;
 use std::collections::BTreeMap;
 
 use billing::ledger::TimeSpan;
+use model::id::ResourceId;
 use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, on_demand_jobs, top_findings};
 use serde::Serialize;
 
 use crate::spend::team_label;
-use crate::{MonthFacts, SeenInstances};
+use crate::sums::KnownResource;
+use crate::{MonthFacts, ResourceLabel, SeenInstances};
 
 /// Findings that are shown. `curfew recommend --from-usage` shows all.
 pub const FINDINGS_SHOWN: usize = 5;
@@ -61,11 +63,13 @@ pub struct NextMonth {
     pub coverage: BTreeMap<String, UsageCoverage>,
     /// `true` if a query had no answer, which the gaps name.
     pub is_incomplete: bool,
+    /// Names and owners of the resources of the findings, as far as the ledger has them.
+    pub labels: BTreeMap<String, ResourceLabel>,
 }
 
 impl NextMonth {
     /// `None` if usage was not asked for.
-    pub(crate) fn from_facts(facts: &MonthFacts) -> Option<Self> {
+    pub(crate) fn from_facts(facts: &MonthFacts, known: &BTreeMap<ResourceId, ResourceLabel>) -> Option<Self> {
         let UsageFacts { findings, coverage, is_incomplete, .. } = facts.usage.clone()?;
         let span = TimeSpan { from: before(facts.now, JOBS_SEEN), to: facts.now };
         let steps: BTreeMap<String, Option<u64>> =
@@ -76,15 +80,49 @@ impl NextMonth {
             find_spot(runs, step, &facts.prices, span)
         });
         let findings = top_findings(findings.into_iter().chain(on_spot).collect(), FINDINGS_MAX);
-        Some(Self { findings, coverage, is_incomplete })
+        let label = |finding: &UsageFinding| {
+            let label = known.get(&ResourceId::from(finding.resource.as_str()))?;
+            Some((finding.resource.clone(), label.clone()))
+        };
+        let labels = findings.iter().filter_map(label).collect();
+        Some(Self { findings, coverage, is_incomplete, labels })
     }
 
     pub(crate) fn for_team(&self, team: &str) -> Self {
         let is_of_team = |finding: &&UsageFinding| team_label(finding.team.as_ref()) == team;
+        let findings: Vec<UsageFinding> = self.findings.iter().filter(is_of_team).cloned().collect();
+        let is_named = |resource: &String| findings.iter().any(|finding| finding.resource == *resource);
         Self {
-            findings: self.findings.iter().filter(is_of_team).cloned().collect(),
+            labels: self
+                .labels
+                .iter()
+                .filter(|(resource, _)| is_named(resource))
+                .map(|(r, l)| (r.clone(), l.clone()))
+                .collect(),
             coverage: self.coverage.iter().filter(|(name, _)| *name == team).map(|(n, c)| (n.clone(), *c)).collect(),
             is_incomplete: self.is_incomplete,
+            findings,
+        }
+    }
+
+    pub(crate) fn describe(&self, finding: &UsageFinding) -> String {
+        let label = self.labels.get(&finding.resource);
+        KnownResource {
+            id: &finding.resource,
+            what: &finding.what,
+            name: label.and_then(|label| label.name.as_deref()),
+            owner: label.and_then(|label| label.owner.as_deref()),
+            team: finding.team.as_ref(),
+        }
+        .describe()
+    }
+
+    /// The basis of the findings, with the conclusion if there are none.
+    pub(crate) fn conclusion(&self) -> String {
+        let has_basis = self.coverage.values().any(|one| one.measured > 0);
+        match (self.findings.is_empty(), has_basis) {
+            (true, true) => format!("{}, nothing was found that could cost less.", self.basis().trim_end_matches('.')),
+            _ => self.basis(),
         }
     }
 

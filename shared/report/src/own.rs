@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use billing::ledger::TimeSpan;
+use jiff::Timestamp;
 use model::money::{Amount, Rate};
 use plan::report::RunUsage;
 use serde::Serialize;
@@ -46,14 +47,19 @@ pub struct FunctionRuns {
     pub unmeasured: u64,
     /// Size of the records in the bucket.
     pub record_bytes: u64,
+    /// Time of the earliest run.
+    pub first_at: Option<Timestamp>,
 }
 
 impl FunctionRuns {
     /// One record, of so many bytes. What `curfew apply` took is not counted: it runs on somebody's own machine.
     pub fn add_record(&mut self, record: &RunOutline<'_>, bytes: u64) {
         self.record_bytes = self.record_bytes.saturating_add(bytes);
+        if record.is_of_apply() {
+            return;
+        }
+        self.first_at = earliest(self.first_at, Some(record.at));
         match record.usage.filter(|usage| usage.runs > 0) {
-            _ if record.is_of_apply() => {}
             Some(usage) => self.usage += usage,
             None => self.unmeasured = self.unmeasured.saturating_add(1),
         }
@@ -69,7 +75,12 @@ impl AddAssign for FunctionRuns {
         self.usage += other.usage;
         self.unmeasured = self.unmeasured.saturating_add(other.unmeasured);
         self.record_bytes = self.record_bytes.saturating_add(other.record_bytes);
+        self.first_at = earliest(self.first_at, other.first_at);
     }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 /// Cost of a month, or of the part of it that is over.
@@ -90,17 +101,20 @@ pub struct OwnCost {
     /// Audit records of the month, for a month.
     #[serde(rename = "storage_usd")]
     pub storage: Amount,
-    /// Alarms and the key.
+    /// Alarms and the key, since the first run in the month.
     #[serde(rename = "stack_usd")]
     pub stack: Amount,
 }
 
 impl OwnCost {
-    /// Computes the cost of these runs, within a span of the month.
+    /// Computes the cost of these runs, within a span of the month. The stack counts from the first of them: before that it may not have been
+    /// deployed.
     #[must_use]
     pub fn from_runs(runs: &BTreeMap<String, FunctionRuns>, span: TimeSpan) -> Self {
         let stack = Rate::from_usd_micros_per_month(STACK_USD_MICROS_PER_MONTH);
-        let mut cost = Self { stack: Amount::from_rate(stack, span.seconds()), ..Self::default() };
+        let first_at = runs.values().filter_map(|one| one.first_at).min();
+        let deployed = first_at.map(|first_at| TimeSpan { from: first_at, ..span }.within(span).seconds());
+        let mut cost = Self { stack: Amount::from_rate(stack, deployed.unwrap_or_default()), ..Self::default() };
         let mut nanos = BilledNanos::default();
         let mut record_bytes = 0_u64;
         for (function, function_runs) in runs {
@@ -181,9 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_costs_by_the_time_that_is_over() {
+    fn the_stack_costs_from_the_first_run_until_now() {
         let span = TimeSpan { from: time("2026-11-01T00:00:00Z"), to: time("2026-11-16T05:00:00Z") };
-        assert_eq!(OwnCost::from_runs(&BTreeMap::new(), span).total().to_string(), "$1.45");
+        let check = |first_at: Option<&str>, expect: &str| {
+            let run = FunctionRuns { first_at: first_at.map(time), ..FunctionRuns::default() };
+            let runs =
+                BTreeMap::from([("run-jobs".to_owned(), run), ("send-report".to_owned(), FunctionRuns::default())]);
+            assert_eq!(OwnCost::from_runs(&runs, span).total().to_string(), expect, "{first_at:?}");
+        };
+        check(Some("2026-11-01T00:00:00Z"), "$1.45");
+        check(Some("2026-11-16T04:59:00Z"), "$0.00");
+        check(None, "$0.00");
     }
 
     #[test]

@@ -31,12 +31,24 @@ pub(crate) struct MonthSpend {
     /// Spend by job, `<team>/<job>`.
     pub(crate) by_job: BTreeMap<String, JobSpend>,
     pub(crate) running: BTreeMap<ResourceId, RunningResource>,
+    pub(crate) labels: BTreeMap<ResourceId, ResourceLabel>,
+}
+
+/// Latest name and owner of a resource, by its tags.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ResourceLabel {
+    #[serde(skip)]
+    region: Option<Region>,
+    pub name: Option<String>,
+    pub owner: Option<String>,
 }
 
 /// Cost of a job's instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct JobSpend {
     pub(crate) spent: Amount,
+    pub(crate) uncertain: Amount,
+    pub(crate) unpriced_seconds: u64,
     /// Additional cost that its Spot instances would have had on demand.
     pub(crate) spot_saved: Amount,
     /// `true` if the on-demand price of a Spot instance's type is unknown: then `spot_saved` is too low.
@@ -65,24 +77,31 @@ pub(crate) fn describe_team(team: Option<&TeamName>) -> String {
     team.map_or_else(|| NO_TEAM.to_owned(), |team| quoted_unless_word(&shortened(team.as_str(), 60)))
 }
 
+/// Days of the span in that zone, each with its part of the span.
+pub(crate) fn day_windows(span: TimeSpan, zone: &TimeZone) -> Vec<(Date, TimeSpan)> {
+    let begins =
+        |day: Date| zone.to_ambiguous_zoned(day.at(0, 0, 0, 0)).compatible().map(|midnight| midnight.timestamp());
+    let first = zone.to_datetime(span.from).date();
+    let days = (0..31_i64).map(|place| first.saturating_add(place.days()));
+    let windows = days.filter_map(|day| {
+        let window = TimeSpan { from: begins(day).ok()?, to: begins(day.saturating_add(1.day())).ok()? }.within(span);
+        (window.from < window.to).then_some((day, window))
+    });
+    windows.collect()
+}
+
 impl MonthSpend {
     /// Creates an empty sum for the days of `span` in that zone.
     pub(crate) fn new(span: TimeSpan, zone: &TimeZone) -> Self {
-        let begins =
-            |day: Date| zone.to_ambiguous_zoned(day.at(0, 0, 0, 0)).compatible().map(|midnight| midnight.timestamp());
-        let first = zone.to_datetime(span.from).date();
-        let days = (0..31_i64).map(|place| first.saturating_add(place.days()));
-        let days = days.filter_map(|day| {
-            let window =
-                TimeSpan { from: begins(day).ok()?, to: begins(day.saturating_add(1.day())).ok()? }.within(span);
-            (window.from < window.to).then(|| (DaySpend { day, by_team: BTreeMap::new() }, window))
-        });
+        let days = day_windows(span, zone).into_iter();
+        let days = days.map(|(day, window)| (DaySpend { day, by_team: BTreeMap::new() }, window));
         Self { days: days.collect(), ..Self::default() }
     }
 
     pub(crate) fn add_ledger(&mut self, ledger: &Ledger, prices: &PriceBook, span: TimeSpan) {
         let within = span.within(ledger.span());
         for run in ledger.runs() {
+            self.add_label(&run);
             for share in run.shares(within) {
                 self.add_share(&run, share.span, share.team, share.job, prices);
                 if share.is_last && run.is_running() {
@@ -109,6 +128,17 @@ impl MonthSpend {
         }
     }
 
+    /// Of two regions with a resource of that id, neither has a label: which of them is meant is unknown.
+    fn add_label(&mut self, run: &LedgerRun<'_>) {
+        let label = ResourceLabel {
+            region: run.region.cloned(),
+            name: run.name().map(str::to_owned),
+            owner: run.owner().map(str::to_owned),
+        };
+        let known = self.labels.entry(run.resource.clone()).or_insert_with(|| label.clone());
+        *known = if known.region == label.region { label } else { ResourceLabel::default() };
+    }
+
     fn add_share(
         &mut self,
         run: &LedgerRun<'_>,
@@ -132,6 +162,8 @@ impl MonthSpend {
         if let Some(job) = job {
             let job_spend = self.by_job.entry(job.to_owned()).or_default();
             job_spend.spent = job_spend.spent + spent.amount;
+            job_spend.uncertain = job_spend.uncertain + spent.uncertain;
+            job_spend.unpriced_seconds = job_spend.unpriced_seconds.saturating_add(spent.unpriced_seconds);
             if run.kind() == RunKind::Instance && run.terms() == PurchaseTerms::Spot {
                 job_spend.add_spot(run, span, spent.amount, prices);
             }

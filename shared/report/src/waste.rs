@@ -8,7 +8,8 @@ use plan::report::{OutcomeKind, RecordedStep, RunRecord, SkippedCost};
 use reaping::rules::summarize;
 use serde::Serialize;
 
-use crate::spend::RunningResource;
+use crate::spend::{MonthSpend, RunningResource};
+use crate::sums::KnownResource;
 use crate::{DayActions, RecordedAction, SeenInstances};
 
 /// Reason why a resource costs money without need, or may do so.
@@ -38,14 +39,14 @@ impl WasteKind {
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::AwaitsApproval => "awaits approval",
-            Self::ObserveOnly => "observe mode",
-            Self::Failed => "action failed",
-            Self::Announced => "announced",
-            Self::NotifyOnly => "notify only",
-            Self::Uninstrumented => "no GPU metric",
+            Self::AwaitsApproval => "a person must approve its stop or deletion",
+            Self::ObserveOnly => "Curfew would stop or delete it, but is set to observe only",
+            Self::Failed => "Curfew tried to stop or delete it, and failed",
+            Self::Announced => "its stop or deletion is announced",
+            Self::NotifyOnly => "Curfew only notifies people of it",
+            Self::Uninstrumented => "no GPU metric says whether it works",
             Self::Kept => "kept by its owner",
-            Self::OfOthers => "of another controller",
+            Self::OfOthers => "belongs to another system",
         }
     }
 
@@ -87,6 +88,7 @@ pub struct WasteRow {
     pub resource: ResourceId,
     pub what: String,
     pub name: Option<String>,
+    pub owner: Option<String>,
     pub team: Option<TeamName>,
     /// Explanation in a few words; empty if the newest run did not give it again.
     pub why: String,
@@ -97,24 +99,35 @@ pub struct WasteRow {
 }
 
 impl WasteRow {
-    /// The sum of the costs of these rows; where stops save less, with that sum: `$40,179.20 a month, of which stops save $0.00`.
+    pub(crate) fn describe(&self) -> String {
+        let Self { resource, what, name, owner, team, .. } = self;
+        let (id, team) = (resource.as_str(), team.as_ref());
+        KnownResource { id, what, name: name.as_deref(), owner: owner.as_deref(), team }.describe()
+    }
+
+    /// The sum of the costs of these rows, with what it leaves out; where stops save less, with that sum: `$40,179.20 a month, of which stops
+    /// save $0.00`.
     pub(crate) fn describe_sum(rows: &[&Self], period: &str) -> String {
         let sum = |rate: fn(&Self) -> Option<Rate>| rows.iter().filter_map(|row| rate(row)).sum::<Rate>();
         let (costs, saves) = (sum(|row| row.usd_per_hour), sum(|row| row.saves_usd_per_hour));
         let dollars = |rate: Rate| format!("${}", usd(rate.usd_cents_per_month()));
         let saving = if saves == costs { String::new() } else { format!(", of which stops save {}", dollars(saves)) };
-        format!("{} {period}{saving}", dollars(costs))
+        let unpriced = rows.iter().filter(|row| row.usd_per_hour.is_none()).count();
+        let unknown =
+            if unpriced == 0 { String::new() } else { format!("; {unpriced} without a known price not counted") };
+        format!("{} {period}{saving}{unknown}", dollars(costs))
     }
 }
 
-/// Collects the findings of the newest runs, the most expensive first within each kind. A resource appears once, under its first kind. What was
+/// Collects the findings of the newest runs, the most expensive first. A resource appears once, under its first kind. What was
 /// stopped since, or is gone, does not appear.
 pub(crate) fn find_waste(
     newest: &[RunRecord],
     days: &[DayActions],
-    running: &BTreeMap<ResourceId, RunningResource>,
+    spend: &MonthSpend,
     seen: &SeenInstances,
 ) -> Vec<WasteRow> {
+    let running = &spend.running;
     let mut announced: BTreeMap<&ResourceId, &RecordedAction> = BTreeMap::new();
     for action in days.iter().flat_map(|day| &day.actions) {
         announced.insert(&action.resource, action);
@@ -134,11 +147,18 @@ pub(crate) fn find_waste(
         }
     }
     rows.extend(newest.iter().flat_map(|record| &record.skipped_costs).map(row_of_others));
-    rows.sort_by(|one, other| {
-        (one.kind, other.usd_per_hour, &one.resource).cmp(&(other.kind, one.usd_per_hour, &other.resource))
-    });
+    rows.sort_by_key(|row| row.kind);
     let mut named = BTreeSet::new();
     rows.retain(|row| named.insert(row.resource.clone()));
+    for row in &mut rows {
+        if let Some(label) = spend.labels.get(&row.resource) {
+            row.name = row.name.take().or_else(|| label.name.clone());
+            row.owner.clone_from(&label.owner);
+        }
+    }
+    rows.sort_by(|one, other| {
+        (other.usd_per_hour, one.kind, &one.resource).cmp(&(one.usd_per_hour, other.kind, &other.resource))
+    });
     rows
 }
 
@@ -148,6 +168,7 @@ fn row_of_others((resource, cost): (&ResourceId, &SkippedCost)) -> WasteRow {
         resource: resource.clone(),
         what: cost.what.clone(),
         name: cost.name.clone(),
+        owner: None,
         team: cost.team.as_deref().map(TeamName::from),
         why: "unattached; Curfew never deletes it".to_owned(),
         usd_per_hour: cost.usd_per_hour,
@@ -172,6 +193,7 @@ fn row_of_step(step: &RecordedStep, record: &RunRecord, running: Option<&Running
         resource: step.resource.clone(),
         what: step.what.clone().unwrap_or_default(),
         name: step.name.clone(),
+        owner: None,
         team: step.team.as_deref().map(TeamName::from),
         why: format!("{}{colon}{detail}", step.evidence.rule),
         usd_per_hour: cost_of(&step.resource, step.saves_usd_per_hour, running),
@@ -195,5 +217,6 @@ fn row_of_skipped(
     };
     let why = announced.map(|action| action.rule.clone()).filter(|_| kind.is_waste()).unwrap_or_default();
     let usd_per_hour = cost_of(resource, saves, running);
-    Some(WasteRow { kind, resource: resource.clone(), what, name, team, why, usd_per_hour, saves_usd_per_hour: saves })
+    let resource = resource.clone();
+    Some(WasteRow { kind, resource, what, name, owner: None, team, why, usd_per_hour, saves_usd_per_hour: saves })
 }

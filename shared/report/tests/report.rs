@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; a measurement is printed")]
 
+mod finance;
 mod fixture;
 mod measured;
 mod reserved;
@@ -70,7 +71,7 @@ fn with_jobs(vision: &str) -> MonthFacts {
 #[test]
 fn what_could_cost_less_next_month_is_named_with_its_evidence() {
     let report = MonthReport::from_facts(&with_jobs("vision"));
-    let line = "     $3,406.18  i-7 g5.12xlarge of vision, smaller: from 2026-10-20 to 2026-11-09 it used 1 of its 4 GPUs, and at most 8.8 of \
+    let line = "     $3,406.18  i-7 (g5.12xlarge), team vision, smaller: from 2026-10-20 to 2026-11-09 it used 1 of its 4 GPUs, and at most 8.8 of \
                 22.4 GiB on one; try a g5.xlarge (1 x A10G) at $1.01/h; its vCPUs and memory are fewer or other ones: check what the program needs of them";
     let text = digest(&report);
     assert!(
@@ -295,11 +296,15 @@ fn the_digest_names_money_first() {
     let text = digest(&MonthReport::from_facts(&two_teams("vision", "nlp")));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "$36.00 spent on GPUs in 2026-11.");
-    assert!(lines[1].starts_with("Curfew saved $12.00. Spot saved "), "{text}");
-    assert_eq!(lines[2], "1 resource wastes $730.00 a month now:");
-    assert_eq!(lines[3], "       $730.00  i-3 g5.xlarge of vision: observe mode");
-    assert_eq!(lines[4..7], ["Teams:", "        $24.00  nlp", "        $12.00  vision"]);
-    assert!(lines[7].starts_with("Energy: "), "{text}");
+    assert_eq!(lines[1], "The ledger was kept since 2026-11-11 10:00 UTC: what ended before that is in no sum.");
+    assert!(lines[2].starts_with("Curfew saved $12.00. Spot saved "), "{text}");
+    assert_eq!(lines[3], "1 resource wastes $730.00 a month if nothing changes:");
+    assert_eq!(
+        lines[4],
+        "       $730.00  \"vision\" (i-3, g5.xlarge), team vision: Curfew would stop or delete it, but is set to observe only"
+    );
+    assert_eq!(lines[5..8], ["Teams:", "        $24.00  nlp", "        $12.00  vision"]);
+    assert!(!text.contains("Energy"), "only once a month: {text}");
 }
 
 #[test]
@@ -307,6 +312,7 @@ fn a_month_that_is_over_says_nothing_of_what_runs_now() {
     let now = time("2026-12-01T00:00:00Z");
     let report = MonthReport::from_facts(&MonthFacts { now, newest: Vec::new(), ..two_teams("vision", "nlp") });
     assert!(report.is_over && report.headline.forecast.is_none());
+    assert!(digest(&report).contains("\nEnergy: "));
     assert!(!digest(&report).contains("waste") && !render_html(&report).contains("Waste that still runs"));
 }
 

@@ -28,6 +28,12 @@ const AT_ONCE: usize = 32;
 /// Reasons that are kept: where a permission is missing, every read says so.
 const GAPS_MAX: usize = 100;
 
+/// Ledgers of a month, and the number of those that could not be read.
+struct MonthLedgers {
+    ledgers: Vec<Ledger>,
+    unread: usize,
+}
+
 /// Collects what could not be read.
 #[derive(Debug, Default)]
 struct Gaps {
@@ -71,11 +77,11 @@ impl Store {
         now: Timestamp,
     ) -> MonthFacts {
         let mut gaps = Gaps::default();
-        let ledgers = self.month_ledgers(&month, &mut gaps).await;
+        let MonthLedgers { ledgers, unread } = self.month_ledgers(&month, &mut gaps).await;
         if ledgers.is_empty() {
             gaps.add(format!("{month} has no ledger: what ran is unknown; enforce-budgets keeps it"));
         }
-        let previous_ledgers = self.month_ledgers(&month.previous(), &mut gaps).await;
+        let previous_ledgers = self.month_ledgers(&month.previous(), &mut gaps).await.ledgers;
         let budgets = self.month_budgets(&month, &mut gaps).await;
         let MonthRecords { days, runs } = self.month_records(month.span(), now, &mut gaps).await;
         let MonthJobs { overviews, attempts } = self.month_jobs(&ledgers, month.span(), now, &mut gaps).await;
@@ -90,6 +96,7 @@ impl Store {
             zone,
             now,
             ledgers,
+            unread_ledgers: unread,
             previous_ledgers,
             budgets,
             prices,
@@ -104,14 +111,14 @@ impl Store {
         }
     }
 
-    async fn month_ledgers(&self, month: &CalendarMonth, gaps: &mut Gaps) -> Vec<Ledger> {
+    async fn month_ledgers(&self, month: &CalendarMonth, gaps: &mut Gaps) -> MonthLedgers {
         let regions = gaps.keep("the ledger", self.list_ledgers(month).await).unwrap_or_default();
         let mut ledgers = Vec::new();
-        for region in regions {
-            let read = self.read_ledger(month, &region).await;
+        for region in &regions {
+            let read = self.read_ledger(month, region).await;
             ledgers.extend(gaps.keep(&format!("the ledger of {region}"), read).map(|read| read.value));
         }
-        ledgers
+        MonthLedgers { unread: regions.len().saturating_sub(ledgers.len()), ledgers }
     }
 
     async fn month_budgets(&self, month: &CalendarMonth, gaps: &mut Gaps) -> BTreeMap<BudgetHolder, Budget> {

@@ -220,6 +220,7 @@ impl Quarter {
             zone: self.zone.clone(),
             now: month.span().to,
             ledgers: of(month),
+            unread_ledgers: 0,
             previous_ledgers: of(&month.previous()),
             budgets: BTreeMap::new(),
             prices: self.policy.prices.clone(),

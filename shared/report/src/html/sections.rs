@@ -2,28 +2,27 @@
 
 use billing::energy::Footprint;
 use billing::savings::COUNTERFACTUAL;
-use jiff::SignedDuration;
 use maud::{Markup, html};
-use model::duration::format_duration;
 use model::fault::one_line;
+use model::id::TeamName;
 use model::money::{Amount, Rate};
 
+pub(super) use crate::sums::length;
+
 use super::{minute, plain};
-use crate::{CheckpointRow, FINDINGS_SHOWN, JobRow, MonthReport, ROWS_MAX, TeamRow, WasteRow};
+use crate::sums::NO_AUDIT_RECORDS;
+use crate::{CheckpointRow, FINDINGS_SHOWN, JobRow, MonthReport, NextMonth, ROWS_MAX, WasteRow};
+use recommend::usage::UsageFinding;
 
 /// Characters of a sentence with texts from elsewhere in it.
 const TEXT_MAX: usize = 300;
 
-fn monthly(rate: Rate) -> String {
+pub(super) fn monthly(rate: Rate) -> String {
     format!("${}", model::money::usd(rate.usd_cents_per_month()))
 }
 
-fn optional<T: ToString>(value: Option<T>) -> String {
+pub(super) fn optional<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
-
-fn length(seconds: u64) -> String {
-    format_duration(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)))
 }
 
 fn known(footprint: &Footprint, text: impl ToString) -> String {
@@ -31,24 +30,8 @@ fn known(footprint: &Footprint, text: impl ToString) -> String {
 }
 
 /// A sentence for the rows that a table leaves out.
-fn omitted(rows: usize) -> Markup {
+pub(super) fn omitted(rows: usize) -> Markup {
     html! { @if rows > ROWS_MAX { p.muted { "and " (rows - ROWS_MAX) " more" } } }
-}
-
-pub(super) fn headline(report: &MonthReport) -> Markup {
-    let money = &report.headline;
-    let budget = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?)));
-    html! {
-        dl.cards {
-            div { dt { "Spent" } dd { (money.spent)
-                @if money.uncertain.is_a_cent() { small { "up to " (money.uncertain) " more, where no end was seen" } }
-                @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } } } }
-            @if let Some(forecast) = money.forecast { div { dt { "Expected by the end of the month" } dd { (forecast) } } }
-            div { dt { "Saved by Curfew" } dd { (money.saved) } }
-            @if !report.is_over { div { dt { "Waste that still runs" } dd { (monthly(money.waste)) small { "a month" } } } }
-            @if money.spot_saved.is_a_cent() { div { dt { "Saved by Spot" } dd { (money.spot_saved) } } }
-        }
-    }
 }
 
 pub(super) fn gaps(report: &MonthReport) -> Markup {
@@ -63,36 +46,6 @@ pub(super) fn gaps(report: &MonthReport) -> Markup {
     }
 }
 
-pub(super) fn teams(report: &MonthReport) -> Markup {
-    html! {
-        section {
-            h2 id="teams" { "Teams" }
-            div.scroll tabindex="0" role="region" aria-labelledby="teams" { table {
-                caption { "Spend of the month by team. Idle is the time for which instances were announced as idle, with its cost." }
-                thead { tr {
-                    th scope="col" { "Team" } th.n scope="col" { "Spent" } th.n scope="col" { "Budget" }
-                    th.n scope="col" { "Expected" } th.n scope="col" { "Saved" } th.n scope="col" { "Waste a month" }
-                    th.n scope="col" { "Idle" }
-                } }
-                tbody { @for row in report.teams.iter().take(ROWS_MAX) { (team_row(row)) } }
-            } }
-            (omitted(report.teams.len()))
-        }
-    }
-}
-
-fn team_row(row: &TeamRow) -> Markup {
-    let idle =
-        if row.idle_seconds > 0 { format!("{} ({})", length(row.idle_seconds), row.idle_cost) } else { "-".to_owned() };
-    let has_unknown_price = row.unpriced_seconds > 0;
-    html! { tr {
-        th scope="row" { (plain(&row.team)) }
-        td.n { (row.spent) @if has_unknown_price { " and " (length(row.unpriced_seconds)) " at an unknown price" } }
-        td.n { (optional(row.budget)) } td.n { (optional(row.forecast)) } td.n { (row.saved) }
-        td.n { (monthly(row.waste)) } td.n { (idle) }
-    } }
-}
-
 pub(super) fn waste(report: &MonthReport) -> Markup {
     let (waste, others): (Vec<&WasteRow>, Vec<&WasteRow>) = report.waste.iter().partition(|row| row.kind.is_waste());
     html! {
@@ -102,7 +55,7 @@ pub(super) fn waste(report: &MonthReport) -> Markup {
         }
         @if !others.is_empty() {
             section {
-                h2 id="others" { "Uninstrumented and kept resources, and volumes of other controllers" }
+                h2 id="others" { "Perhaps needed: without a GPU metric, kept by its owner, or of another system" }
                 (waste_table("others", &others))
             }
         }
@@ -112,18 +65,23 @@ pub(super) fn waste(report: &MonthReport) -> Markup {
 fn waste_table(heading: &str, rows: &[&WasteRow]) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-labelledby=(heading) { table {
-            caption { (rows.len()) " in all, " (WasteRow::describe_sum(rows, "a month")) }
-            thead { tr { th scope="col" { "Resource" } th scope="col" { "What" } th scope="col" { "Team" } th scope="col" { "State" }
+            caption { (rows.len()) " in all, the dearest first: " (WasteRow::describe_sum(rows, "a month if nothing changes")) }
+            thead { tr { th scope="col" { "Resource" } th scope="col" { "What" } th scope="col" { "Team, owner" } th scope="col" { "State" }
                 th scope="col" { "Why" } th.n scope="col" { "A month" } } }
             tbody { @for row in rows.iter().take(ROWS_MAX) { tr {
-                th scope="row" { (plain(row.resource.as_str())) @if let Some(name) = &row.name { " " span.muted { (plain(name)) } } }
-                td { (plain(&row.what)) } td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (row.kind.describe()) }
-                td { (plain(&row.why)) }
-                td.n { (row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly)) }
+                th scope="row" { @if let Some(name) = &row.name { (plain(name)) " " } span.muted { (plain(row.resource.as_str())) } }
+                td data-label="What" { (plain(&row.what)) } td data-label="Team" { (payer(row.team.as_ref(), row.owner.as_deref())) }
+                td data-label="State" { (row.kind.describe()) } td data-label="Why" { (plain(&row.why)) }
+                td.n data-label="A month" { (row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly)) }
             } } }
         } }
         (omitted(rows.len()))
     }
+}
+
+/// The team, and the owner below it.
+fn payer(team: Option<&TeamName>, owner: Option<&str>) -> Markup {
+    html! { (plain(&crate::spend::team_label(team))) @if let Some(owner) = owner { " " span.muted { "owner " (plain(owner)) } } }
 }
 
 pub(super) fn next_month(report: &MonthReport) -> Markup {
@@ -131,16 +89,16 @@ pub(super) fn next_month(report: &MonthReport) -> Markup {
     html! {
         section {
             h2 id="next-month" { "Next month" }
-            @if next.findings.is_empty() { p { (next.basis()) " Nothing was found that could cost less." } } @else {
+            @if next.findings.is_empty() { p { (next.conclusion()) } } @else {
                 div.scroll tabindex="0" role="region" aria-labelledby="next-month" { table {
                     caption { "What could cost less, by what was used. " (next.basis()) }
-                    thead { tr { th scope="col" { "Resource" } th scope="col" { "Team" } th scope="col" { "Finding" } th scope="col" { "Seen" }
+                    thead { tr { th scope="col" { "Resource" } th scope="col" { "Team, owner" } th scope="col" { "Finding" } th scope="col" { "Seen" }
                         th scope="col" { "What to do" } th.n scope="col" { "Saves a month" } } }
                     tbody { @for finding in next.shown() { tr {
-                        th scope="row" { (plain(&finding.resource)) " " span.muted { (plain(&finding.what)) } }
-                        td { (plain(&crate::spend::team_label(finding.team.as_ref()))) } td { (finding.kind.as_str()) }
-                        td.text { (one_line(&finding.evidence, TEXT_MAX)) } td.text { (one_line(&finding.action, TEXT_MAX)) }
-                        td.n { (monthly(finding.saves)) }
+                        (finding_head(next, finding))
+                        td data-label="Finding" { (finding.kind.as_str()) } td.text data-label="Seen" { (one_line(&finding.evidence, TEXT_MAX)) }
+                        td.text data-label="What to do" { (one_line(&finding.action, TEXT_MAX)) }
+                        td.n data-label="Saves a month" { (monthly(finding.saves)) }
                     } } }
                 } }
                 @if next.findings.len() > FINDINGS_SHOWN {
@@ -151,24 +109,39 @@ pub(super) fn next_month(report: &MonthReport) -> Markup {
     }
 }
 
+fn finding_head(next: &NextMonth, finding: &UsageFinding) -> Markup {
+    let label = next.labels.get(&finding.resource);
+    let name = label.and_then(|label| label.name.as_deref());
+    let owner = label.and_then(|label| label.owner.as_deref());
+    html! {
+        th scope="row" { @if let Some(name) = name { (plain(name)) " " }
+            span.muted { (plain(&finding.resource)) " " (plain(&finding.what)) } }
+        td data-label="Team" { (payer(finding.team.as_ref(), owner)) }
+    }
+}
+
 pub(super) fn savings(report: &MonthReport) -> Markup {
     let mut rows: Vec<_> = report.savings.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.saved));
     html! {
         section {
             h2 id="savings" { "What Curfew stopped, and what that saved" }
-            @if rows.is_empty() { p { "Curfew stopped, terminated and deleted nothing." } } @else {
+            @if !report.has_audit_records { p { (NO_AUDIT_RECORDS) } }
+            @else if rows.is_empty() { p { "Curfew stopped, terminated and deleted nothing." } } @else {
                 p.muted { (COUNTERFACTUAL) }
                 div.scroll tabindex="0" role="region" aria-labelledby="savings" { table {
                     caption { (rows.len()) " actions, the largest saving first" }
-                    thead { tr { th scope="col" { "When" } th scope="col" { "Resource" } th scope="col" { "Team" } th scope="col" { "Action" }
+                    thead { tr { th scope="col" { "When" } th scope="col" { "Resource" } th scope="col" { "Team, owner" } th scope="col" { "Action" }
                         th scope="col" { "Counts for" } th.n scope="col" { "Saved" } th scope="col" { "Audit record" } } }
                     tbody { @for row in rows.iter().take(ROWS_MAX) { tr {
-                        td { (minute(row.at)) } th scope="row" { (plain(row.resource.as_str())) " " span.muted { (plain(&row.what)) } }
-                        td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (row.action) ": " (plain(&row.rule)) }
-                        td { (length(row.counted_seconds)) ", " (row.until) }
-                        td.n { (row.saved.map_or_else(|| "unknown".to_owned(), |saved| saved.to_string())) }
-                        td { code { (one_line(&row.audit_key, 200)) } }
+                        td data-label="When" { (minute(row.at)) }
+                        th scope="row" { @if let Some(name) = &row.name { (plain(name)) " " }
+                            span.muted { (plain(row.resource.as_str())) " " (plain(&row.what)) } }
+                        td data-label="Team" { (payer(row.team.as_ref(), row.owner.as_deref())) }
+                        td data-label="Action" { (row.action) ": " (plain(&row.rule)) }
+                        td data-label="Counts for" { (length(row.counted_seconds)) ", " (row.until) }
+                        td.n data-label="Saved" { (row.saved.map_or_else(|| "unknown".to_owned(), |saved| saved.to_string())) }
+                        td data-label="Audit record" { code { (one_line(&row.audit_key, 200)) } }
                     } } }
                 } }
                 (omitted(rows.len()))
@@ -205,9 +178,10 @@ fn job_row(row: &JobRow) -> Markup {
     };
     html! { tr {
         th scope="row" { (plain(&row.job)) }
-        td { (overview.map_or("unknown", |one| one.state)) }
-        td.n { (optional(overview.map(|one| one.attempts))) } td.n { (optional(overview.and_then(|one| one.step))) }
-        td { (repeated(row)) } td.n { (row.spent) } td.n { (spot) } td.n { (known(&row.footprint, row.footprint.energy)) }
+        td data-label="State" { (overview.map_or("unknown", |one| one.state)) }
+        td.n data-label="Attempts" { (optional(overview.map(|one| one.attempts))) }
+        td.n data-label="Step" { (optional(overview.and_then(|one| one.step))) } td data-label="Done twice" { (repeated(row)) }
+        td.n data-label="Spent" { (row.describe_spent()) } td.n data-label="Saved by Spot" { (spot) } td.n data-label="Energy" { (known(&row.footprint, row.footprint.energy)) }
     } }
 }
 
@@ -239,8 +213,9 @@ pub(super) fn checkpoints(report: &MonthReport) -> Markup {
 
 fn checkpoint_row(row: &CheckpointRow) -> Markup {
     let at_least = if row.is_incomplete { "at least " } else { "" };
-    html! { tr { th scope="row" { (plain(&row.team)) } td.n { (row.jobs) } td.n { (at_least) (gib(row.bytes)) }
-    td.n { (gib(row.bytes_of_ended)) } td.n { (at_least) (row.cost) } } }
+    html! { tr { th scope="row" { (plain(&row.team)) } td.n data-label="Jobs" { (row.jobs) }
+    td.n data-label="Size" { (at_least) (gib(row.bytes)) } td.n data-label="Of jobs that are over" { (gib(row.bytes_of_ended)) }
+    td.n data-label="A month" { (at_least) (row.cost) } } }
 }
 
 /// Formats bytes in GiB, to a tenth.
@@ -250,7 +225,11 @@ fn gib(bytes: u64) -> String {
 }
 
 pub(super) fn own(report: &MonthReport) -> Markup {
-    let Some(own) = &report.own else { return Markup::default() };
+    let Some(own) = &report.own else {
+        let is_whole = report.team.is_none();
+        return html! { @if is_whole { section { h2 id="own" { "Curfew itself" }
+        p { "Unknown: no audit record of this month is left, or Curfew was not deployed in it." } } } };
+    };
     let parts = [
         ("Alarms and the key", own.stack),
         ("CloudWatch metrics", own.metrics_cost),
@@ -264,7 +243,7 @@ pub(super) fn own(report: &MonthReport) -> Markup {
             div.scroll tabindex="0" role="region" aria-labelledby="own" { table {
                 caption { "About " (own.total()) ", for " (own.runs) " runs and " (own.metrics) " metrics. List prices of us-east-1, without AWS's free tiers." }
                 thead { tr { th scope="col" { "Part" } th.n scope="col" { "Cost" } } }
-                tbody { @for (part, cost) in parts { tr { th scope="row" { (part) } td.n { (cost) } } } }
+                tbody { @for (part, cost) in parts { tr { th scope="row" { (part) } td.n data-label="Cost" { (cost) } } } }
             } }
             @if own.unmeasured_runs > 0 {
                 p.muted { (own.unmeasured_runs) " of these runs left no figures, and count with their number alone." }
@@ -297,6 +276,7 @@ pub(super) fn energy(report: &MonthReport) -> Markup {
 }
 
 fn footprint_row(whose: &str, footprint: &Footprint) -> Markup {
-    html! { tr { th scope="row" { (whose) } td.n { (known(footprint, footprint.energy)) }
-    td.n { (known(footprint, footprint.operational)) } td.n { (known(footprint, footprint.embodied)) } } }
+    html! { tr { th scope="row" { (whose) } td.n data-label="Energy" { (known(footprint, footprint.energy)) }
+    td.n data-label="Operational carbon" { (known(footprint, footprint.operational)) }
+    td.n data-label="Embodied carbon" { (known(footprint, footprint.embodied)) } } }
 }

@@ -38,11 +38,11 @@ fn what_a_stop_does_not_save_is_wasted_all_the_same() {
     let steps = [saves_nothing("i-1"), saves_nothing("i-2"), step("i-4", "vision", "stop", "observed")];
     let newest = record(NOW, &steps, &json!({ "notified": ["i-3"] }));
     let report = MonthReport::from_facts(&facts(NOW, ledger(NOW, items), &[told], newest));
-    assert_eq!(waste(&report), ["i-4 1 1", "i-1 4 0", "i-3 4 0", "i-2 unknown 0"]);
+    assert_eq!(waste(&report), ["i-1 4 0", "i-3 4 0", "i-4 1 1", "i-2 unknown 0"]);
     assert_eq!(report.headline.waste.usd_micros_per_hour(), 9_000_000);
-    let sum = "$6,570.00 a month now, of which stops save $730.00:";
+    let sum = "$6,570.00 a month if nothing changes, of which stops save $730.00; 1 without a known price not counted:";
     assert!(digest(&report).contains(&format!("4 resources waste {sum}")), "{}", digest(&report));
-    assert!(render_html(&report).contains("$6,570.00 a month, of which stops save $730.00"));
+    assert!(render_html(&report).contains("$6,570.00 a month if nothing changes, of which stops save $730.00"));
 }
 
 #[test]
