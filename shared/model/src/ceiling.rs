@@ -96,12 +96,12 @@ impl Ceiling {
         }
     }
 
-    /// Returns `true` if a reader of what was announced then is pending again: SNS has suspended its subscription. A run must have seen it confirmed
-    /// after the announcement, because the same messages may have suspended it.
+    /// Returns `true` if a reader of what was announced then is pending again: SNS has suspended its subscription. The run that announced it must
+    /// have found it confirmed, or a later one.
     #[must_use]
     pub fn has_suspended(&self, readers: &KnownReaders, announced_at: Timestamp) -> bool {
         let AnnouncementReaders::OfTopic(topic) = &self.readers else { return false };
-        readers.iter().any(|(key, seen_at)| *seen_at > announced_at && topic.pending.contains(key))
+        readers.iter().any(|(key, seen_at)| *seen_at >= announced_at && topic.pending.contains(key))
     }
 
     /// The maximum for what is not announced yet.
@@ -204,8 +204,9 @@ mod tests {
             ];
             assert_eq!(found, expect, "{name}");
         }
-        // The messages that announced it may have suspended the subscription.
-        assert_eq!(ceiling(Enforce, &[suspended]).of_announced(Some(&nlp), &readers, seen_at), Observe);
+        // What is announced while the subscription is suspended has no reader.
+        let announced_since = time("2026-09-01T12:10:00Z");
+        assert_eq!(ceiling(Enforce, &[suspended]).of_announced(Some(&nlp), &readers, announced_since), Observe);
     }
 
     #[test]

@@ -218,12 +218,12 @@ impl TopicSubscriptions {
     }
 
     /// The readers to remember with what was announced last at that time: the subscriptions that are confirmed, and those of `before` that are
-    /// pending again. One that was seen confirmed after that keeps its time, so that the log does not change in every run.
+    /// pending again. One that was seen confirmed then keeps its time, so that the log does not change in every run.
     #[must_use]
     pub fn readers_to_remember(&self, before: &KnownReaders, announced_at: Timestamp, now: Timestamp) -> KnownReaders {
         let reader = |one: &Subscription| {
             let (key, is_readable) = (one.key(), one.is_readable());
-            let known = before.get(&key).copied().filter(|seen_at| !is_readable || *seen_at > announced_at);
+            let known = before.get(&key).copied().filter(|seen_at| !is_readable || *seen_at >= announced_at);
             let seen_at = known.or(is_readable.then_some(now))?;
             (is_readable || one.state == SubscriptionState::Pending).then_some((key, seen_at))
         };

@@ -83,23 +83,12 @@ fn what_was_announced_goes_on_while_the_subscription_is_suspended() {
     account.usages.insert("i-new".into(), busy());
     account.read_by(subscriptions(&[None]));
     assert_eq!(account.outcomes("01 12:00"), [("mark", OutcomeKind::Done)]);
-    account.run("01 12:05");
     account.read_by(pending());
     account.all_are(&idle());
-    assert_eq!(account.outcomes("01 12:10"), [("mark", OutcomeKind::Observed)], "nothing new is announced");
+    assert_eq!(account.outcomes("01 12:05"), [("mark", OutcomeKind::Observed)], "nothing new is announced");
     assert_eq!(account.outcomes("01 13:05")[0], ("stop", OutcomeKind::Done));
     account.run("01 14:10");
     assert_eq!(account.aws.instances[1].state, InstanceState::Running);
-}
-
-#[test]
-fn a_subscription_that_was_suspended_by_the_announcement_itself_has_not_read_it() {
-    let mut account = enforcing_account(instance(), ENFORCED);
-    account.read_by(subscriptions(&[None]));
-    account.run("01 12:00");
-    account.read_by(pending());
-    account.run("01 12:05").run("01 13:05").run("01 14:10");
-    assert_eq!(account.aws.instances[0].state, InstanceState::Running);
 }
 
 #[test]
