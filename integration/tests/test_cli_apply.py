@@ -89,6 +89,7 @@ def _of_others(account: Account, plan: str) -> list[dict[str, Any]]:
     logs = [account.read(account.notices(region)) for region in (REGION, EUROPE)]
     for log in logs:
         log["resources"] = {id: one for id, one in log["resources"].items() if "undone-idle" not in one.get("notified", {})}
+        log.pop("readers", None)  # of what is announced, so of the plan too
     return logs
 
 
