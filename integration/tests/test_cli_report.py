@@ -78,14 +78,13 @@ def test_the_charges_are_printed_by_resource_team_and_day(money: BudgetAccount, 
     said = report(money, "--format", "csv")
     assert said.code == 2 and "reap-instances left no audit record" in said.err, said
     rows = list(csv.DictReader(said.out.splitlines()))
-    assert {(row["resource"], row["team"], row["region"], row["account"]) for row in rows} == {
-        (instance, "vision", "us-east-1", "123456789012")
-    }
-    assert sum(float(row["cost_usd"]) for row in rows) == pytest.approx(money.spent_on(instance), rel=0.05)
+    assert {(row["team"], row["region"], row["account"]) for row in rows} == {("vision", "us-east-1", "123456789012")}
+    of_instance = [float(row["cost_usd"]) for row in rows if row["resource"] == instance]  # and of its volume
+    assert sum(of_instance) == pytest.approx(money.spent_on(instance), rel=0.05)
     page = tmp_path / "charges.csv"
     assert report(money, "--format", "focus", "--output", str(page)).out == ""
-    [first, *_] = csv.DictReader(page.read_text().splitlines())
-    assert (first["ResourceId"], first["x_Team"], first["BillingCurrency"]) == (instance, "vision", "USD")
+    charges = [row for row in csv.DictReader(page.read_text().splitlines()) if row["ResourceId"] == instance]
+    assert {(row["x_Team"], row["BillingCurrency"]) for row in charges} == {("vision", "USD")}
 
 
 @pytest.mark.parametrize(

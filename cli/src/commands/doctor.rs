@@ -72,7 +72,7 @@ impl Doctor {
         let (versions, alarms, subscriptions, permissions, roles, account) = join!(
             Box::pin(versions::check(context, &deployed)),
             deployment::alarms(context, &stack),
-            deployment::subscriptions(context, &deployed, config.as_ref().ok()),
+            deployment::subscriptions(context, &deployed, &stack, config.as_ref().ok()),
             Box::pin(permissions::check(context, &deployed, &stack, &self.principals, ceiling)),
             roles::check(context, &deployed, &judged),
             account::check_regions(context, &deployed, &judged),

@@ -75,6 +75,7 @@ pub(super) async fn alarms(context: &CommandContext, stack: &Result<Deployment, 
 pub(super) async fn subscriptions(
     context: &CommandContext,
     deployed: &DeployedResources,
+    stack: &Result<Deployment, DoctorFinding>,
     config: Option<&Config>,
 ) -> DoctorSection {
     let Some(topic_arn) = &deployed.topic_arn else {
@@ -88,9 +89,21 @@ pub(super) async fn subscriptions(
             let summary = subscriptions::summary(&all);
             let mut findings = subscriptions::check(topic_arn, &all, config);
             findings.extend(chat_subscriptions(context, deployed).await);
+            findings.extend(alarm_subscriptions(context, stack).await);
             DoctorSection::new(subscriptions::CHECK, findings, summary)
         }
         Err(error) => DoctorSection::new(subscriptions::CHECK, vec![unanswered(&error)], ""),
+    }
+}
+
+async fn alarm_subscriptions(
+    context: &CommandContext,
+    stack: &Result<Deployment, DoctorFinding>,
+) -> Option<DoctorFinding> {
+    let topic_arn = stack.as_ref().ok()?.made.get("AlarmTopic")?;
+    match cloud::sns::subscriptions(&context.aws, topic_arn).await {
+        Ok(all) => subscriptions::check_alarms(topic_arn, &all),
+        Err(error) => Some(unanswered(&error)),
     }
 }
 

@@ -110,6 +110,18 @@ pub fn check_chat(topic_arn: &str, subscriptions: &TopicSubscriptions) -> Option
     })
 }
 
+/// Judges the subscriptions of the topic for alarms: they have to reach somebody also where nobody receives the messages.
+#[must_use]
+pub fn check_alarms(topic_arn: &str, subscriptions: &TopicSubscriptions) -> Option<DoctorFinding> {
+    (!subscriptions.has_confirmed()).then(|| {
+        DoctorFinding::warning(
+            topic_arn,
+            "no subscription of the topic for alarms is confirmed, so nobody learns that Curfew itself fails",
+            format!("confirm AWS's second mail, or: aws sns subscribe --topic-arn {topic_arn} --protocol email --notification-endpoint ADDRESS"),
+        )
+    })
+}
+
 /// Summarises the subscriptions for people, if all is well.
 #[must_use]
 pub fn summary(subscriptions: &TopicSubscriptions) -> String {
@@ -148,6 +160,15 @@ mod tests {
         let check = |states: &[SubscriptionState]| check_chat(TOPIC_ARN, &subscriptions(states));
         assert_eq!(check(&[Pending, Confirmed]), None);
         for unconfirmed in [&[][..], &[Deleted]] {
+            assert_eq!(check(unconfirmed).map(|finding| finding.severity), Some(FindingSeverity::Warning));
+        }
+    }
+
+    #[test]
+    fn alarms_need_a_reader_of_their_own() {
+        let check = |states: &[SubscriptionState]| check_alarms(TOPIC_ARN, &subscriptions(states));
+        assert_eq!(check(&[Pending, Confirmed]), None);
+        for unconfirmed in [&[][..], &[Pending]] {
             assert_eq!(check(unconfirmed).map(|finding| finding.severity), Some(FindingSeverity::Warning));
         }
     }
