@@ -173,16 +173,21 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
         let subscriptions = subscribers.ceiling().subscriptions().cloned();
-        let unknown_teams = subscribers.check(&mut report, &recalled.memory, self.channels, self.cloud.home());
+        let blocked = subscribers.check(&mut report, &recalled.memory, self.channels, self.cloud.home());
         let may_stop = self.record_ahead(&mut report).await;
         let unrecorded = if may_stop { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
+        let is_blocked = |step: &Step| blocked.contains(&(step.target.region.clone(), step.target.resource.clone()));
         // If AWS refused the label before, this run tries it before the message promises an action.
         let is_marked_first = |step: &Step| {
-            step.action.announced_actions().is_some() && step.refused_at.is_some() && !step.already_notified
+            step.action.announced_actions().is_some()
+                && step.refused_at.is_some()
+                && !step.already_notified
+                && !is_blocked(step)
         };
         self.act(&mut report, |step| {
             (step.action.announced_actions().is_none() || is_marked_first(step))
-                && !(step.action.stops_or_deletes() && (!may_stop || unknown_teams.contains(&step.target.team)))
+                && (may_stop || !step.action.stops_or_deletes())
+                && !is_blocked(step)
                 && !(changes_more_than_labels(step) && unrecorded.contains(&step.target.region))
         })
         .await;

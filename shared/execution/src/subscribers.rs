@@ -9,11 +9,11 @@ use model::id::{Region, TeamName};
 use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind};
-use plan::Step;
 use plan::report::Report;
+use plan::{Action, SnapshotAction, Step};
 use ports::{CallError, Cloud};
 
-use crate::Run;
+use crate::{ChosenResources, Run};
 
 /// Teams whose announcements no one reads, as far as one gap names them.
 const NAMED_MAX: usize = 5;
@@ -60,30 +60,35 @@ impl Subscribers {
         Self { ceiling, gap, enforced, enforces_by_default, enforces_without_team }
     }
 
-    /// Adds the gaps, and the reason to each step that ends something of a team whose readers are unknown. Returns these teams: the run ends
-    /// nothing of theirs.
+    /// Adds the gaps, and the reason to each step that ends or announces something of a team whose readers are unknown. Returns the targets of
+    /// these steps: the run does nothing about them.
     pub(crate) fn check(
         self,
         report: &mut Report,
         memory: &NotificationLogs,
         channels: &NotificationChannels,
         home: &Region,
-    ) -> BTreeSet<Option<TeamName>> {
-        let mut unread = Vec::new();
-        let (mut unknown, mut unknown_teams) = (Vec::new(), BTreeSet::new());
+    ) -> ChosenResources {
+        let (mut unread, mut unknown) = (Vec::new(), Vec::new());
         for team in self.teams(report) {
             match self.ceiling.announceability(team.as_ref()) {
                 Announceability::Announceable => {}
                 Announceability::Unread(reason) => unread.push(reason),
-                Announceability::Unknown(reason) => {
-                    unknown.push(reason);
-                    unknown_teams.insert(team);
-                }
+                Announceability::Unknown(reason) => unknown.push(reason),
             }
         }
-        for (step, outcome) in report.steps.iter_mut().filter(|(step, _)| stops_or_deletes_now(step)) {
+        let mut blocked = ChosenResources::new();
+        for (step, outcome) in &mut report.steps {
+            let consequence = if stops_or_deletes_now(step) {
+                "not done, because its announcement may have no reader"
+            } else if announces_now(step) {
+                "not announced, because nobody may read it"
+            } else {
+                continue;
+            };
             if let Announceability::Unknown(reason) = self.ceiling.announceability(step.target.team.as_ref()) {
-                outcome.error = Some(format!("not done, because its announcement may have no reader: {reason}"));
+                outcome.error = Some(format!("{consequence}: {reason}"));
+                blocked.insert((step.target.region.clone(), step.target.resource.clone()));
             }
         }
         let gaps = match self.gap {
@@ -91,7 +96,7 @@ impl Subscribers {
             None => gaps(&self.ceiling, unread, unknown, memory, &channels.topic_arn, home),
         };
         report.gaps.extend(gaps);
-        unknown_teams
+        blocked
     }
 
     /// The teams for which the run would enforce, as far as the configuration or its steps name them.
@@ -134,7 +139,7 @@ fn gaps(
         );
         return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
     }
-    let by_consequence = [(unread, observes), (unknown, "so it ends nothing there")];
+    let by_consequence = [(unread, observes), (unknown, "so it announces nothing there, and ends nothing")];
     let with_reasons = by_consequence.into_iter().filter(|(reasons, _)| !reasons.is_empty());
     let to_gap = |(reasons, consequence): (Vec<String>, &str)| {
         let error = format!(
@@ -164,4 +169,11 @@ fn in_short(reasons: Vec<String>) -> String {
 
 pub(crate) fn stops_or_deletes_now(step: &Step) -> bool {
     step.action.stops_or_deletes() && step.is_due()
+}
+
+/// Returns `true` if the step announces in enforce mode what was not announced before.
+fn announces_now(step: &Step) -> bool {
+    let announces = step.action.announced_actions().is_some()
+        || matches!(step.action, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)));
+    step.mode == Mode::Enforce && announces && !step.already_notified
 }

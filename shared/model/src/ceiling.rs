@@ -104,27 +104,18 @@ impl Ceiling {
         readers.iter().any(|(key, seen_at)| *seen_at >= announced_at && topic.pending.contains(key))
     }
 
-    /// The maximum for what is not announced yet.
+    /// The maximum for what is not announced yet. Where the readers are unknown it is that of the deployment, so that nothing is called off; the run
+    /// announces nothing there, and ends nothing.
     #[must_use]
     pub fn of(&self, team: Option<&TeamName>) -> Mode {
-        self.limited(|| self.announceability(team) == Announceability::Announceable)
-    }
-
-    /// The maximum for what an owner's tag or a budget schedules, and for what is announced already. Where the readers are unknown it is that of
-    /// the deployment, so that nothing is called off, and the run ends nothing.
-    #[must_use]
-    pub fn of_scheduled(&self, team: Option<&TeamName>) -> Mode {
-        self.limited(|| !matches!(self.announceability(team), Announceability::Unread(_)))
+        let is_unread = || matches!(self.announceability(team), Announceability::Unread(_));
+        if self.mode == Mode::Enforce && is_unread() { Mode::Observe } else { self.mode }
     }
 
     /// The maximum for what was announced in enforce mode at that time: what `readers` have received goes on while their subscription is suspended.
     #[must_use]
     pub fn of_announced(&self, team: Option<&TeamName>, readers: &KnownReaders, announced_at: Timestamp) -> Mode {
-        if self.has_suspended(readers, announced_at) { self.mode } else { self.of_scheduled(team) }
-    }
-
-    fn limited(&self, is_allowed: impl FnOnce() -> bool) -> Mode {
-        if self.mode == Mode::Enforce && !is_allowed() { Mode::Observe } else { self.mode }
+        if self.has_suspended(readers, announced_at) { self.mode } else { self.of(team) }
     }
 }
 
@@ -176,32 +167,23 @@ mod tests {
         let suspended = subscription("ada", Pending, None);
         let unreadable = subscription("ada", Confirmed, Some("{"));
         let never_confirmed = subscription("rosa", Pending, None);
-        // The maximum for the team, for what belongs to none, for what its owner schedules, and for what was announced to the team.
-        let cases: [(&str, Vec<Subscription>, &TeamName, [Mode; 4]); 8] = [
-            ("no subscription", vec![], &nlp, [Observe; 4]),
-            ("somebody reads all", vec![filtered.clone(), everything.clone()], &nlp, [Enforce; 4]),
-            ("its own subscription", vec![filtered.clone()], &vision, [Enforce, Observe, Enforce, Enforce]),
-            ("another team's", vec![filtered.clone()], &nlp, [Observe; 4]),
-            ("suspended", vec![suspended.clone()], &nlp, [Observe, Observe, Observe, Enforce]),
-            (
-                "another team's, and suspended",
-                vec![filtered, suspended.clone()],
-                &nlp,
-                [Observe, Observe, Observe, Enforce],
-            ),
-            ("unknown: the run ends nothing", vec![unreadable], &nlp, [Observe, Observe, Enforce, Enforce]),
-            ("never confirmed", vec![never_confirmed], &nlp, [Observe; 4]),
+        // The maximum for the team, for what belongs to none, and for what was announced to the team.
+        let cases: [(&str, Vec<Subscription>, &TeamName, [Mode; 3]); 8] = [
+            ("no subscription", vec![], &nlp, [Observe; 3]),
+            ("somebody reads all", vec![filtered.clone(), everything.clone()], &nlp, [Enforce; 3]),
+            ("its own subscription", vec![filtered.clone()], &vision, [Enforce, Observe, Enforce]),
+            ("another team's", vec![filtered.clone()], &nlp, [Observe; 3]),
+            ("suspended", vec![suspended.clone()], &nlp, [Observe, Observe, Enforce]),
+            ("another team's, and suspended", vec![filtered, suspended.clone()], &nlp, [Observe, Observe, Enforce]),
+            ("unknown: the run ends nothing", vec![unreadable], &nlp, [Enforce; 3]),
+            ("never confirmed", vec![never_confirmed], &nlp, [Observe; 3]),
         ];
         let (announced_at, seen_at) = (time(ANNOUNCED), time(LATER));
         let readers = KnownReaders::from([(everything.key(), seen_at)]);
         for (name, subscriptions, team, expect) in cases {
             let ceiling = ceiling(Enforce, &subscriptions);
-            let found = [
-                ceiling.of(Some(team)),
-                ceiling.of(None),
-                ceiling.of_scheduled(Some(team)),
-                ceiling.of_announced(Some(team), &readers, announced_at),
-            ];
+            let found =
+                [ceiling.of(Some(team)), ceiling.of(None), ceiling.of_announced(Some(team), &readers, announced_at)];
             assert_eq!(found, expect, "{name}");
         }
         // What is announced while the subscription is suspended has no reader.

@@ -224,7 +224,7 @@ impl TopicSubscriptions {
         let reader = |one: &Subscription| {
             let (key, is_readable) = (one.key(), one.is_readable());
             let known = before.get(&key).copied().filter(|seen_at| !is_readable || *seen_at >= announced_at);
-            let seen_at = known.or(is_readable.then_some(now))?;
+            let seen_at = known.or(is_readable.then_some(now.max(announced_at)))?;
             (is_readable || one.state == SubscriptionState::Pending).then_some((key, seen_at))
         };
         self.subscriptions.iter().filter_map(reader).collect()

@@ -92,6 +92,11 @@ pub fn late_notifications(
 
 fn step_notification(step: &Step, step_outcome: &StepOutcome, retry: &str, now: Timestamp) -> Option<Notification> {
     let (outcome, error) = (step_outcome.kind, step_outcome.error.as_deref());
+    // Its readers are unknown, which a gap says.
+    let is_unannounced = matches!(step.action.announcement(), Some(Announcement::Mark(_)));
+    if is_unannounced && outcome == OutcomeKind::NotReached && error.is_some() && step.held.is_none() {
+        return None;
+    }
     let (severity, kind) = severity_and_kind(step, outcome, now)?;
     let loss = data_loss::data_loss(step, outcome);
     let severity = if loss.is_none() && is_routine(step, outcome) { Severity::Info } else { severity };

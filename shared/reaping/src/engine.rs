@@ -68,7 +68,7 @@ impl<'a> ResourceFacts<'a> {
     /// The maximum mode of a rule. `owner_tags` name its team.
     pub(crate) fn ceiling(self, owner_tags: &Tags, rule: Rule) -> Mode {
         let announced = self.record().and_then(|record| record.announced.get(&rule));
-        self.policy.ceiling_of(owner_tags, rule, announced, &self.log.readers)
+        self.policy.ceiling_of(owner_tags, announced, &self.log.readers)
     }
 
     /// The target of its steps. `owner_tags` name its team and its owner.

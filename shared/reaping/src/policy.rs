@@ -12,7 +12,7 @@ use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::moment::after;
 use model::ownership::{missing_tags, team_of};
-use model::rule::{ResourceAction, Rule};
+use model::rule::ResourceAction;
 use model::subscriptions::KnownReaders;
 use plan::{Evidence, NotifyOnlyReason};
 
@@ -88,18 +88,16 @@ impl Violation {
 }
 
 impl Policy {
-    /// The maximum mode of a resource for a rule, by what was announced about it to these readers, or was not yet. `owner_tags` name its team.
+    /// The maximum mode of a resource for what was announced about it to these readers, or was not yet. `owner_tags` name its team.
     pub(crate) fn ceiling_of(
         &self,
         owner_tags: &Tags,
-        rule: Rule,
         announced: Option<&AnnouncedAction>,
         readers: &KnownReaders,
     ) -> Mode {
         let team = team_of(owner_tags, &self.config);
         match announced.filter(|announced| announced.mode == Mode::Enforce) {
             Some(announced) => self.ceiling.of_announced(team.as_ref(), readers, announced.at),
-            None if rule.is_owners_own() => self.ceiling.of_scheduled(team.as_ref()),
             None => self.ceiling.of(team.as_ref()),
         }
     }

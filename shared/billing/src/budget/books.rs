@@ -50,7 +50,7 @@ impl BudgetLimit {
                 (team.monthly_budget_usd?, over_budget, team.mode.unwrap_or(config.mode))
             }
         };
-        Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling.of_scheduled(holder.team())) })
+        Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling.of(holder.team())) })
     }
 
     /// Returns `true` if launches wait for the budget.

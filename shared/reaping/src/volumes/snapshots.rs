@@ -61,8 +61,7 @@ impl StorageView<'_> {
     }
 
     pub(super) fn ceiling_of(&self, snapshot: &Snapshot, announced: Option<&AnnouncedAction>) -> Mode {
-        // Nobody scheduled its expiry, whatever the rule is called.
-        self.policy.ceiling_of(&snapshot.tags, Rule::Orphaned, announced, &self.log(&snapshot.region).readers)
+        self.policy.ceiling_of(&snapshot.tags, announced, &self.log(&snapshot.region).readers)
     }
 
     pub(super) fn target(&self, snapshot: &Snapshot) -> Target {

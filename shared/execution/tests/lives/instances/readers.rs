@@ -1,6 +1,7 @@
 //! What happens to the instances of a team whose announcements no one reads.
 
 use model::fixture::subscriptions;
+use model::notification_log::NO_TEAM;
 use model::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
 
 use super::*;
@@ -95,7 +96,8 @@ fn what_was_announced_goes_on_while_the_subscription_is_suspended() {
 fn nothing_is_announced_to_unknown_readers() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.read_by(subscriptions(&[Some("{")]));
-    assert_eq!(account.outcomes("01 12:00"), [("mark", OutcomeKind::Observed)]);
+    assert_eq!(account.outcomes("01 12:00"), [("mark", OutcomeKind::NotReached)]);
+    assert!(account.aws.messages.iter().all(|message| message.team == NO_TEAM), "the gap alone is notified");
     // Whoever subscribes now has not read it.
     account.read_by(subscriptions(&[None]));
     assert_eq!(account.outcomes("01 13:05"), [("mark", OutcomeKind::Done)]);
