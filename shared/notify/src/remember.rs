@@ -17,7 +17,7 @@ use model::subscriptions::{KnownReaders, MessageAttributes, Readership, TopicSub
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
     Action, Announcement, ExpiryAnnouncement, InstanceAction, Refusable, ResourceMemory, SageMakerAction,
-    SnapshotAction, Step, VolumeAction,
+    SnapshotAction, Step, Target, VolumeAction,
 };
 
 use crate::AcceptedNotifications;
@@ -69,7 +69,9 @@ pub fn update_log(
                         accepted.has_announcement(step),
                         subscriptions,
                     );
-                    remember_refusal(&mut after, report, step, outcome);
+                    if !is_unsent(&step.target, &region_notifications, delivered) {
+                        remember_refusal(&mut after, report, step, outcome);
+                    }
                     keep_uncancelled(&mut after, before, step, outcome.kind);
                 }
                 let seen: BTreeSet<&ResourceId> =
@@ -227,6 +229,12 @@ fn keep_uncancelled(after: &mut NotificationLog, before: &NotificationLog, step:
     {
         after.resources.entry(step.target.resource.clone()).or_default().announced.clone_from(&record.announced);
     }
+}
+
+/// Returns `true` if SNS did not accept the notification about this resource. The next run then meets the refusal again, and sends it.
+fn is_unsent(target: &Target, notifications: &[&Notification], delivered: &BTreeSet<String>) -> bool {
+    let mut about_it = notifications.iter().filter(|one| one.resource.as_ref() == Some(&target.resource));
+    about_it.any(|one| !one.counts_as_sent(delivered))
 }
 
 /// Records what AWS refused, and forgets that once it was done. What it refuses to a person who chose the resource, it may allow a run.

@@ -36,6 +36,18 @@ fn stop_protection_is_tried_once_a_day_and_told_with_its_remedy() {
 }
 
 #[test]
+fn a_refusal_whose_message_was_refused_too_is_told_by_the_next_run() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.aws.refuses_for_good = Some(PROTECTED_FROM_STOP);
+    account.run("01 12:00").aws.deaf.insert("vision");
+    account.run("01 13:00").aws.deaf.clear();
+    account.run("01 13:05");
+    let told: Vec<&str> =
+        account.aws.messages.iter().filter(|one| one.team == "vision").map(|one| one.body.as_str()).collect();
+    assert!(told.len() == 1 && told[0].contains("switch off disableApiStop"), "{told:?}");
+}
+
+#[test]
 fn refused_actions_hold_nothing_of_others() {
     let config = "mode = \"enforce\"\n[limits]\nactions_max = 1\n";
     let mut account = enforcing_account(instance().id("i-000"), config);
