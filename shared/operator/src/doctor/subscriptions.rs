@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use model::ceiling::{Announceability, Ceiling};
 use model::config::Config;
 use model::foreign_text::quoted_unless_word;
 use model::id::TeamName;
 use model::mode::Mode;
 use model::notification_log::NO_TEAM;
-use model::subscriptions::{Subscription, SubscriptionState, TopicSubscriptions};
+use model::subscriptions::{Readership, Subscription, SubscriptionState, TopicSubscriptions};
 
 use super::{DoctorFinding, at_most};
 
@@ -55,8 +54,8 @@ fn unread_teams(topic_arn: &str, subscriptions: &TopicSubscriptions, config: &Co
     let no_team = (None, Some(config.mode.max(config.untagged.mode)));
     let finding = |(team, mode): (Option<&TeamName>, Option<Mode>)| {
         let mode = mode.unwrap_or(config.mode);
-        let (reason, functions) = unread_functions(subscriptions, team)?;
         let name = team.map_or(NO_TEAM, |team| team.as_str());
+        let (reason, functions) = unread_functions(subscriptions, name)?;
         let consequence = match mode {
             Mode::Enforce => "so Curfew does not enforce for it",
             Mode::Observe => "so nobody learns what Curfew would do",
@@ -81,15 +80,12 @@ fn unread_teams(topic_arn: &str, subscriptions: &TopicSubscriptions, config: &Co
 }
 
 /// The functions whose announcements to a team no one is known to read, with the reason that holds for most of them.
-fn unread_functions(
-    subscriptions: &TopicSubscriptions,
-    team: Option<&TeamName>,
-) -> Option<(String, Vec<&'static str>)> {
+fn unread_functions(subscriptions: &TopicSubscriptions, team: &str) -> Option<(String, Vec<&'static str>)> {
     let mut by_reason: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     for function in ANNOUNCING_FUNCTIONS {
-        match Ceiling::with_readers(Mode::Enforce, function, subscriptions.clone()).announceability(team) {
-            Announceability::Announceable => {}
-            Announceability::Unread(reason) | Announceability::Unknown(reason) => {
+        match subscriptions.announcement_readers(team, function) {
+            Readership::Readers(_) => {}
+            Readership::NoReader(reason) | Readership::Unknown(reason) => {
                 by_reason.entry(reason).or_default().push(function);
             }
         }
