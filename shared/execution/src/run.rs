@@ -172,7 +172,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         plan.skipped.retain(|skipped| is_about(&skipped.target));
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
-        let subscriptions = subscribers.ceiling().subscriptions().cloned();
+        let ceiling = subscribers.ceiling().clone();
+        let subscriptions = ceiling.subscriptions();
         let blocked = subscribers.check(&mut report, &recalled.memory, self.channels, self.cloud.home());
         let may_stop = self.record_ahead(&mut report).await;
         let unrecorded = if may_stop { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
@@ -193,7 +194,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         .await;
         let mut notifications = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         notifications.extend(pending);
-        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, subscriptions.as_ref()).await;
+        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, subscriptions).await;
         let accepted = AcceptedNotifications::new(&notifications, &delivered);
         self.act(&mut report, |step| {
             step.action.announced_actions().is_some() && !is_marked_first(step) && accepted.has_announcement(step)
@@ -201,7 +202,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         .await;
         let gap = self.record(&mut report).await;
         report.gaps.extend(gap);
-        self.record_notifications(&mut report, &notifications, &delivered, &recalled, subscriptions.as_ref()).await;
+        self.record_notifications(&mut report, &notifications, &delivered, &recalled, subscriptions).await;
         report
     }
 
