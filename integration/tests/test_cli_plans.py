@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -84,16 +85,17 @@ def test_what_enforce_mode_would_have_done_is_listed_by_resource(account: Accoun
     gpu = account.gpu()
     account.idle(gpu)
     account.tick()
-    for hours in (3, 1):
-        rewrite(account, account.tick().response["run"], at=ago(hours=hours))
+    began = ago(hours=3)
+    for hours in (0, 2):
+        rewrite(account, account.tick().response["run"], at=began + timedelta(hours=hours))
     said = plans(account, "--by-resource", "--since", "7d").fine()
     assert "Enforce mode would have stopped 1 machine in the last 7d, $2.01; none of them was used again since." in said.out
     assert re.search(rf"^{gpu} +stop +idle .* \$2\.01 +still due", said.out, re.MULTILINE), said
     found = plans(account, "--by-resource", "--json").json()
     [row] = found["rows"]
     assert (row["resource"], row["action"], row["rule"], row["state"], row["used_again_at"]) == (gpu, "stop", "idle", "still-due", None)
-    assert row["due_seconds"] == pytest.approx(7200, abs=60)
-    assert found["would_have_saved_usd"] == pytest.approx(2.01, abs=0.05) and (found["unknown_prices"], found["unread"]) == (0, 0)
+    assert row["due_seconds"] == 7200
+    assert found["would_have_saved_usd"] == pytest.approx(2.012) and (found["unknown_prices"], found["unread"]) == (0, 0)
 
 
 def newest_but(account: Account, run: str) -> str:
