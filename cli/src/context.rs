@@ -1,5 +1,6 @@
 //! The context of a command: credentials, region, deployment, and time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use billing::budget::BudgetMonth;
@@ -9,6 +10,7 @@ use billing::price::PriceBook;
 use cloud::Aws;
 use cloud::operator::{ConnectionError, ConnectionOptions, Deployment, deployment, has_profile};
 use jiff::Timestamp;
+use model::channels::MessageTopics;
 use model::config::Config;
 use model::foreign_text::shell_word;
 use model::id::Region;
@@ -36,8 +38,8 @@ pub(crate) struct CommandContext {
 pub(crate) struct DeployedResources {
     pub(crate) store: Store,
     pub(crate) bucket: String,
-    /// Absent if the bucket was named by an option, and the topic was not.
-    pub(crate) topic_arn: Option<String>,
+    /// Absent if the bucket was named by an option, and the teams' topic was not.
+    pub(crate) topics: Option<MessageTopics>,
     /// `CURFEW_CHAT_TOPIC_ARN`, or the stack's.
     pub(crate) chat_topic_arn: Option<String>,
 }
@@ -134,12 +136,11 @@ impl CommandContext {
     pub(crate) async fn deployed(&self) -> Result<Option<DeployedResources>, CommandError> {
         let GlobalOptions { bucket, topic_arn, .. } = &self.global;
         if let Some(bucket) = bucket {
-            return Ok(Some(self.deployed_resources(bucket.clone(), topic_arn.clone(), None)));
+            return Ok(Some(self.deployed_resources(bucket.clone(), topic_arn.clone(), &BTreeMap::new())));
         }
         let Some(stack) = self.stack().await? else { return Ok(None) };
         let topic_arn = topic_arn.clone().unwrap_or(stack.topic_arn);
-        let chat_topic_arn = stack.made.get("ChatTopic").cloned();
-        Ok(Some(self.deployed_resources(stack.bucket, Some(topic_arn), chat_topic_arn)))
+        Ok(Some(self.deployed_resources(stack.bucket, Some(topic_arn), &stack.made)))
     }
 
     /// The GPU instances in the regions that the configuration leaves out, which no run sees. Regions that do not answer are left out here as
@@ -170,11 +171,14 @@ impl CommandContext {
         &self,
         bucket: String,
         topic_arn: Option<String>,
-        chat_topic_arn: Option<String>,
+        resources: &BTreeMap<String, String>,
     ) -> DeployedResources {
         let store = Store::new(self.aws.sdk_config(), bucket.clone());
-        let chat_topic_arn = world::variable("CURFEW_CHAT_TOPIC_ARN").or(chat_topic_arn);
-        DeployedResources { store, bucket, topic_arn, chat_topic_arn }
+        let topic = |variable: &str, id: &str| world::variable(variable).or_else(|| resources.get(id).cloned());
+        let account = topic("CURFEW_ACCOUNT_TOPIC_ARN", "AccountTopic");
+        let topics = topic_arn.map(|teams| MessageTopics { teams, account });
+        let chat_topic_arn = topic("CURFEW_CHAT_TOPIC_ARN", "ChatTopic");
+        DeployedResources { store, bucket, topics, chat_topic_arn }
     }
 
     /// Prices: the live ones of a deployment, if there are any.

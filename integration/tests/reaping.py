@@ -209,9 +209,9 @@ class Account:
 
     # What is there
 
-    def subscribe(self) -> None:
+    def subscribe(self, topic_arn: str | None = None) -> None:
         """By e-mail, as people do: SNS suspends that at too many messages in a second, and nothing else."""
-        self.aws.client("sns").subscribe(TopicArn=self.topic_arn, Protocol="email", Endpoint=SUBSCRIBER)
+        self.aws.client("sns").subscribe(TopicArn=topic_arn or self.topic_arn, Protocol="email", Endpoint=SUBSCRIBER)
         self.aws.confirm_subscription(SUBSCRIBER)
 
     def configure(self, **sections: Any) -> None:

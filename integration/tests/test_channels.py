@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from local_aws import LocalAws
 from reaping import Account
 from test_send_report import ReportAccount
 
@@ -75,6 +76,68 @@ def test_channels_that_refuse_or_hang_hold_nothing_up(account: Account) -> None:
     account.aws.clear_faults()
     account.tick()
     assert "grant events:PutEvents" in last_to(account.topic_arn, "untagged", account)["message"]
+
+
+class AccountTopic:
+    """The topic with one message a run about everything, whose subscriber is the only reader."""
+
+    def __init__(self, account: Account) -> None:
+        self._aws = account.aws
+        self.arn = account.aws.client("sns").create_topic(Name="everything")["TopicArn"]
+        account.subscribe(self.arn)
+        account.restart(CURFEW_ACCOUNT_TOPIC_ARN=self.arn)
+        self._received = 0
+
+    def received(self) -> list[dict[str, Any]]:
+        """What it got since it was asked last."""
+        messages = [one for one in self._aws.messages() if one["topic"] == self.arn]
+        new, self._received = messages[self._received :], len(messages)
+        return new
+
+
+def test_one_message_a_run_has_everything_and_its_reader_is_one_of_each_team(aws: LocalAws) -> None:
+    with Account(aws, heard=False) as account:
+        topic = AccountTopic(account)
+        small = account.idle(account.gpu(tags={"Team": "nlp"}))
+        large = account.idle(account.gpu("g5.12xlarge"), gpus=4)
+        run = account.tick()
+        assert run.said(small)[0] == "mark" and run.said(large)[0] == "mark" and run.gaps == []
+        teams = [one["attributes"]["team"] for one in aws.messages() if one["topic"] == account.topic_arn]
+        assert sorted(teams) == ["nlp", "vision"]
+        [message] = topic.received()
+        assert message["attributes"] == {"function": "reap-instances", "severity": "warning"}
+        assert large in message["subject"] and "(+1 more)" in message["subject"], "the dearest first"
+        assert message["message"].index(large) < message["message"].index(small)
+        run = account.tick()
+        assert (run.said(small)[0], run.said(large)[0]) == ("stop", "stop")
+        [message] = topic.received()
+        assert message["subject"].startswith("Curfew stopped 2 instances (several teams)")
+
+
+def test_what_one_topic_refuses_comes_later_and_the_other_gets_it_once(aws: LocalAws) -> None:
+    with Account(aws, heard=False) as account:
+        topic = AccountTopic(account)
+        gpu = account.idle(account.gpu())
+        aws.fault("sns:Publish", "access_denied", match=account.topic_arn, times=1)
+        run = account.tick()
+        assert run.said(gpu) == ("mark", "idle", "done"), "its only reader has the announcement"
+        assert [gap["call"] for gap in run.gaps] == ["sns:Publish"]
+        [first] = topic.received()
+        account.busy(gpu)
+        account.tick()
+        late = last_to(account.topic_arn, "vision", account)["message"]
+        assert "Curfew will stop" in late and "SNS did not accept" in late
+        assert not any(one["message"] == first["message"] for one in topic.received())
+
+
+def test_what_the_only_reader_did_not_get_is_not_announced(aws: LocalAws) -> None:
+    with Account(aws, heard=False) as account:
+        topic = AccountTopic(account)
+        gpu = account.idle(account.gpu())
+        aws.fault("sns:Publish", "access_denied", match=topic.arn, times=None)
+        for _ in range(2):
+            assert account.tick().said(gpu) == ("mark", "idle", "not-reached")
+        assert account.mark(gpu) is None and account.state(gpu) == "running"
 
 
 def test_the_digest_goes_to_both(aws: Any) -> None:

@@ -362,6 +362,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
     assert environment == {
         "CURFEW_BUCKET": {"Ref": "StateBucket"},
         "CURFEW_TOPIC_ARN": {"Ref": "Topic"},
+        "CURFEW_ACCOUNT_TOPIC_ARN": {"Ref": "AccountTopic"},
         "CURFEW_CHAT_TOPIC_ARN": {"Fn::If": ["HasChatTopic", {"Ref": "ChatTopic"}, ""]},
         "CURFEW_EVENT_BUS": {"Ref": "EventBus"},
         "CURFEW_MODE": {"Ref": "Mode"},
@@ -455,12 +456,13 @@ def test_alarms_and_budgets_of_this_account_only_can_publish() -> None:
     policies = resources("AWS::SNS::TopicPolicy")
     key = resources("AWS::KMS::Key")["TopicKey"]["Properties"]["KeyPolicy"]["Statement"]
     topic = policies["TopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    everything = policies["AccountTopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     alarms = policies["AlarmTopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     notifications = policies["BudgetNotificationsPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     this_account = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     its_budgets = {"ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:budgets::${AWS::AccountId}:*"}}}
     assert services(key) == {"cloudwatch.amazonaws.com": this_account, "budgets.amazonaws.com": this_account}
-    assert (services(topic), services(alarms)) == ({}, {"cloudwatch.amazonaws.com": this_account})
+    assert (services(topic), services(everything), services(alarms)) == ({}, {}, {"cloudwatch.amazonaws.com": this_account})
     assert services(notifications) == {"budgets.amazonaws.com": this_account | its_budgets}
 
 

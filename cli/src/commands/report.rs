@@ -66,7 +66,7 @@ struct ReportOutput<'a> {
 impl Report {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
-        let account = deployed.topic_arn.as_deref().and_then(account_of_topic);
+        let account = deployed.topics.as_ref().and_then(|topics| account_of_topic(&topics.teams));
         let store = deployed.store;
         let config = store.read_config().await?;
         let month = context.month(self.month.as_deref(), &config)?;

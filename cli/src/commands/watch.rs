@@ -74,7 +74,7 @@ struct WatchOutput<'a> {
 impl Watch {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
-        let mut reader = FactsReader::new(context, deployed.store, deployed.topic_arn);
+        let mut reader = FactsReader::new(context, deployed.store, deployed.topics);
         if !self.once && !context.global.json && has_terminal() {
             return Box::pin(live::run(reader, self.every)).await;
         }

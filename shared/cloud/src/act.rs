@@ -3,6 +3,7 @@
 use aws_sdk_ec2::config;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
+use model::channels::MessageTopics;
 use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
@@ -29,8 +30,8 @@ impl Cloud for Aws {
         observe::regions(self, config).await
     }
 
-    async fn subscriptions(&self, topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
-        sns::subscriptions(self, topic_arn).await
+    async fn subscriptions(&self, topics: &MessageTopics) -> Result<TopicSubscriptions, CallError> {
+        sns::subscriptions(self, topics).await
     }
 
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {

@@ -2,6 +2,7 @@
 
 use aws_sdk_sns::Client;
 use aws_sdk_sns::types::MessageAttributeValue;
+use model::channels::{Audience, MessageTopics};
 use model::id::Region;
 use model::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
 use notify::Message;
@@ -18,52 +19,77 @@ const FILTERS_MAX: usize = 200;
 const LIST: &str = "sns:ListSubscriptionsByTopic";
 const READ_ATTRIBUTES: &str = "sns:GetSubscriptionAttributes";
 
-/// Returns `true` if the topic has a confirmed subscription.
+/// Returns `true` if a topic has a confirmed subscription.
 ///
 /// # Errors
-/// If the subscriptions cannot be listed.
-pub async fn has_confirmed_subscription(aws: &Aws, topic_arn: &str) -> Result<bool, CallError> {
-    let (listed, _) = list(aws, topic_arn, ListedSubscription::is_readable).await?;
-    Ok(listed.iter().any(ListedSubscription::is_readable))
+/// If the subscriptions of a topic cannot be listed, and no other has one.
+pub async fn has_confirmed_subscription(aws: &Aws, topics: &MessageTopics) -> Result<bool, CallError> {
+    let mut unread = None;
+    for (audience, topic_arn) in topics.all() {
+        match list(aws, (audience, topic_arn), ListedSubscription::is_readable).await {
+            Ok((listed, _)) if listed.iter().any(ListedSubscription::is_readable) => return Ok(true),
+            Ok(_) => {}
+            Err(error) => unread = Some(error),
+        }
+    }
+    unread.map_or(Ok(false), Err)
 }
 
-/// Reads the subscriptions of a topic with their filter policies, up to the first reader of all messages. A policy that cannot be read is
+/// Reads the subscriptions of the topics with their filter policies, up to the first reader of all messages. A policy that cannot be read is
 /// unreadable, as one of another account is ("Not authorized to access this subscription").
 ///
 /// # Errors
-/// If the subscriptions cannot be listed.
-pub async fn subscriptions(aws: &Aws, topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
-    let (listed, is_complete) = list(aws, topic_arn, |_| false).await?;
-    let region = region_of(topic_arn, aws.home());
-    let client = aws.sns(&region);
-    let mut subscriptions = Vec::new();
-    let (mut filters, mut unread) = (0, None);
-    for ListedSubscription { arn, mut subscription } in listed {
-        if subscription.is_readable() {
-            if unread.is_none() && filters == FILTERS_MAX {
-                unread = Some(format!("it reads no more than {FILTERS_MAX} filter policies"));
+/// If the subscriptions of a topic cannot be listed.
+pub async fn subscriptions(aws: &Aws, topics: &MessageTopics) -> Result<TopicSubscriptions, CallError> {
+    let (mut subscriptions, mut is_complete) = (Vec::new(), true);
+    let mut filters = FilterReader { aws, read: 0, unread: None };
+    for topic in topics.all() {
+        let (listed, has_all) = list(aws, topic, |_| false).await?;
+        is_complete &= has_all;
+        for ListedSubscription { arn, mut subscription } in listed {
+            if subscription.is_readable() {
+                let Some(filter) = filters.read(topic.1, &arn).await else { continue };
+                subscription.filter = filter;
             }
-            subscription.filter = match &unread {
-                Some(reason) => SubscriptionFilter::Unreadable(reason.clone()),
-                None => match filter(&client, &region, &arn).await {
-                    Ok(filter) => filter,
-                    // It was deleted since it was listed.
-                    Err(error) if error.kind == CallErrorKind::NotFound => continue,
-                    Err(error) => {
-                        // The others would keep a run waiting as long.
-                        unread = error.kind.is_unanswered().then(|| error.to_string());
-                        SubscriptionFilter::Unreadable(error.to_string())
-                    }
-                },
-            };
-            filters += 1;
-            if subscription.filter == SubscriptionFilter::None {
-                unread = Some("one without a filter policy was found before".to_owned());
-            }
+            subscriptions.push(subscription);
         }
-        subscriptions.push(subscription);
     }
     Ok(TopicSubscriptions::new(subscriptions, is_complete))
+}
+
+/// Reads the filter policies of confirmed subscriptions, one after another.
+struct FilterReader<'a> {
+    aws: &'a Aws,
+    read: usize,
+    /// The reason why no further one is read.
+    unread: Option<String>,
+}
+
+impl FilterReader<'_> {
+    /// Reads the filter of a subscription; `None` if it was deleted since it was listed.
+    async fn read(&mut self, topic_arn: &str, arn: &str) -> Option<SubscriptionFilter> {
+        if self.unread.is_none() && self.read == FILTERS_MAX {
+            self.unread = Some(format!("it reads no more than {FILTERS_MAX} filter policies"));
+        }
+        if let Some(reason) = &self.unread {
+            return Some(SubscriptionFilter::Unreadable(reason.clone()));
+        }
+        self.read += 1;
+        let region = region_of(topic_arn, self.aws.home());
+        match filter(&self.aws.sns(&region), &region, arn).await {
+            Ok(filter) => {
+                let is_enough = filter == SubscriptionFilter::None;
+                self.unread = is_enough.then(|| "one without a filter policy was found before".to_owned());
+                Some(filter)
+            }
+            Err(error) if error.kind == CallErrorKind::NotFound => None,
+            Err(error) => {
+                // The others would keep a run waiting as long.
+                self.unread = error.kind.is_unanswered().then(|| error.to_string());
+                Some(SubscriptionFilter::Unreadable(error.to_string()))
+            }
+        }
+    }
 }
 
 struct ListedSubscription {
@@ -81,7 +107,7 @@ impl ListedSubscription {
 /// Lists the subscriptions, up to the first that is `enough`. The second value is `true` if the list has all of them.
 async fn list(
     aws: &Aws,
-    topic_arn: &str,
+    (audience, topic_arn): (Audience, &str),
     enough: impl Fn(&ListedSubscription) -> bool,
 ) -> Result<(Vec<ListedSubscription>, bool), CallError> {
     let region = region_of(topic_arn, aws.home());
@@ -96,6 +122,7 @@ async fn list(
             ListedSubscription {
                 arn: arn.to_owned(),
                 subscription: Subscription {
+                    audience,
                     protocol: one.protocol().unwrap_or_default().to_owned(),
                     endpoint: one.endpoint().unwrap_or_default().to_owned(),
                     state: SubscriptionState::from_arn(arn),

@@ -1,18 +1,18 @@
-//! Delivering notifications: to the topic, and copies of them to the other channels.
+//! Delivering notifications: to the topics, and copies of them to the other channels.
 //!
-//! The topic decides: what it does not accept is sent again, and no mark is written for it. A chat gets each message that the topic
+//! The topics decide: what one does not accept is sent to it again, and no mark is written for what no reader can have. A chat gets each message that the teams' topic
 //! accepted, and the event bus each notification once, when it counts as sent. What they do not accept is a gap, and is not sent
 //! again: people are notified of the gap as of any other.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join;
 use futures::{StreamExt, stream};
+use model::channels::Audience;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::Gap;
 use model::subscriptions::TopicSubscriptions;
-use notify::{Event, Message};
+use notify::{Delivery, Event, Message};
 use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{CallError, Cloud, Documents};
@@ -23,41 +23,70 @@ use crate::{AT_ONCE, Run, answer_timeout};
 const CHANNEL_TIMEOUT: Duration = Duration::from_secs(4);
 
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
-    /// Sends each team its messages; returns the teams whose messages SNS accepted in full.
+    /// Sends the messages about the account, and each team its own.
     pub(crate) async fn notify_teams(
         &self,
         report: &mut Report,
         notifications: &[Notification],
         memory: &NotificationLogs,
         subscriptions: Option<&TopicSubscriptions>,
-    ) -> BTreeSet<String> {
-        let messages = notify::messages(report, notifications, memory, subscriptions);
-        let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
-        let sent = stream::iter(&messages).map(|message| async move { (&message.team, self.publish(message).await) });
-        for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-            let Err(error) = taken else { continue };
-            delivered.remove(team);
-            let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
-                let is_of_team = notify::team_attribute(&step.target) == *team && !step.already_notified;
-                is_of_team && step.action.announced_actions().is_some() && outcome.kind == OutcomeKind::NotReached
-            };
-            for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
-                outcome.error = Some(format!("not marked, because its subscribers could not be notified: {error}"));
-            }
+    ) -> Delivery {
+        let audiences: Vec<Audience> = self.channels.topics.all().map(|(audience, _)| audience).collect();
+        let messages = notify::messages(report, notifications, memory, &audiences, subscriptions);
+        let sent = stream::iter(messages).map(|message| async move {
+            let sent = self.publish(&message).await;
+            (message, sent)
+        });
+        let sent: Vec<(Message, Result<(), CallError>)> = sent.buffered(AT_ONCE).collect().await;
+        let (mut errors, mut answered) = (Vec::new(), Vec::new());
+        for (message, sent) in sent {
+            let is_accepted = sent.is_ok();
+            errors.extend(sent.err().map(|error| (message.teams.clone(), error)));
+            answered.push((message, is_accepted));
+        }
+        let delivery = Delivery::new(&answered, &audiences, report, notifications, subscriptions);
+        for (teams, error) in errors {
+            set_reason_not_marked(report, |team| teams.contains(team) && !delivery.teams.contains(team), &error);
             report.gaps.push(error.gap());
         }
-        let accepted: Vec<&Message> = messages.iter().filter(|message| delivered.contains(&message.team)).collect();
-        let counted: Vec<&Notification> = notifications.iter().filter(|one| one.counts_as_sent(&delivered)).collect();
-        let gaps = self.copy_to_channels(&accepted, &notify::events(report, &counted)).await;
+        let is_copied = |message: &&Message| {
+            message.audience == Audience::Team && delivery.is_accepted(Audience::Team, &message.team)
+        };
+        let copied: Vec<&Message> = answered.iter().map(|(message, _)| message).filter(is_copied).collect();
+        let counted: Vec<&Notification> =
+            notifications.iter().filter(|one| one.counts_as_sent(&delivery.teams)).collect();
+        let gaps = self.copy_to_channels(&copied, &notify::events(report, &counted)).await;
         report.gaps.extend(gaps);
-        delivered
+        delivery
     }
 
     /// Sends one message while the run has time, because a pace holds messages up. The next run sends the others.
     async fn publish(&self, message: &Message) -> Result<(), CallError> {
         let left = answer_timeout(self.deadline.duration_since((self.clock)()));
-        let sent = tokio::time::timeout(left, self.cloud.publish(&self.channels.topic_arn, message)).await;
+        let topic_arn = self.channels.topics.arn(message.audience).unwrap_or(&self.channels.topics.teams);
+        let sent = tokio::time::timeout(left, self.cloud.publish(topic_arn, message)).await;
         sent.unwrap_or_else(|_| Err(CallError::timed_out("sns:Publish", self.cloud.home(), left)))
+    }
+
+    /// Sends a message about the deployment to both topics, and returns the gap of one that did not accept it.
+    ///
+    /// # Errors
+    /// If no topic accepted it.
+    pub(crate) async fn publish_to_all(&self, message: &Message) -> Result<Vec<Gap>, CallError> {
+        let (mut errors, mut is_accepted) = (Vec::new(), false);
+        for (audience, _) in self.channels.topics.all() {
+            let team = match audience {
+                Audience::Account => String::new(),
+                Audience::Team => message.team.clone(),
+            };
+            let sent = self.publish(&Message { audience, team, ..message.clone() }).await;
+            is_accepted |= sent.is_ok();
+            errors.extend(sent.err());
+        }
+        match errors.pop() {
+            Some(error) if !is_accepted => Err(error),
+            error => Ok(errors.into_iter().chain(error).map(|error| error.gap()).collect()),
+        }
     }
 
     /// Copies messages to the chat topic and sends events to the bus, where the deployment has them.
@@ -100,5 +129,16 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     ) -> Result<(), CallError> {
         let sent = tokio::time::timeout(CHANNEL_TIMEOUT, sent).await;
         sent.unwrap_or_else(|_| Err(CallError::timed_out(call, self.cloud.home(), CHANNEL_TIMEOUT)))
+    }
+}
+
+/// Says at the steps of these teams, which announce something, why they are not marked.
+fn set_reason_not_marked(report: &mut Report, is_of_team: impl Fn(&str) -> bool, error: &CallError) {
+    let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
+        let is_announced = step.action.announced_actions().is_some() && !step.already_notified;
+        is_announced && outcome.kind == OutcomeKind::NotReached && is_of_team(&notify::team_attribute(&step.target))
+    };
+    for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
+        outcome.error = Some(format!("not marked, because its subscribers could not be notified: {error}"));
     }
 }

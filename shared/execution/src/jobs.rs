@@ -285,13 +285,14 @@ async fn find_subscription(run: &Run<'_>) -> (ConfirmedSubscription, Option<Gap>
     if run.mode == Mode::Observe {
         return (ConfirmedSubscription::Found, None);
     }
-    let topic_arn = &run.channels.topic_arn;
-    match cloud::sns::has_confirmed_subscription(run.cloud, topic_arn).await {
+    let topics = &run.channels.topics;
+    match cloud::sns::has_confirmed_subscription(run.cloud, topics).await {
         Ok(true) => (ConfirmedSubscription::Found, None),
         Ok(false) => {
             let error = format!(
-                "the topic {topic_arn} has no confirmed subscription, so Curfew launches no new job; subscribe somebody and confirm the \
-                 e-mail"
+                "the topic {} has no confirmed subscription, so Curfew launches no new job; subscribe somebody and confirm the \
+                 e-mail",
+                topics.teams
             );
             let gap = Gap::new(run.cloud.home(), "sns:ListSubscriptionsByTopic", error, GapKind::Readers);
             (ConfirmedSubscription::NotFound, Some(gap))

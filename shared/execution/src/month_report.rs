@@ -69,7 +69,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let day = run.now.to_zoned(zone).date();
     let (mut month_report, unread) =
         read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
-    month_report.account = account_of_topic(&run.channels.topic_arn);
+    month_report.account = account_of_topic(&run.channels.topics.teams);
     let home = run.cloud.home();
     let seen = month_report.teams.len();
     let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread) };
@@ -77,7 +77,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);
         let message = digest_message(run, &month_report, &address);
-        run.cloud.publish(&run.channels.topic_arn, &message).await.map_err(MonthReportError::Digest)?;
+        report.gaps.extend(run.publish_to_all(&message).await.map_err(MonthReportError::Digest)?);
         let event = notify::digest_event(&report, &message);
         report.gaps.extend(run.copy_to_channels(&[&message], &[event]).await);
     }
@@ -107,34 +107,23 @@ async fn send_mails(run: &Run<'_>, config: &Config, month_report: &MonthReport) 
         refused.iter().map(|(address, error)| Gap { error: format!("{address}: {error}"), ..error.gap() }).collect();
     if !refused.is_empty() {
         let lines = refused.iter().map(|(address, error)| format!("  {address}: {error}\n"));
-        let message = Message {
-            team: NO_TEAM.to_owned(),
-            function: run.function,
-            severity: Severity::Warning.as_str(),
-            subject: format!("Curfew: the report of {} could not be mailed", month_report.month),
-            body: format!(
-                "SES did not accept the report of {} for {} addresses.\nIt is not mailed again; the page is in the bucket.\n{}",
-                month_report.month,
-                refused.len(),
-                lines.collect::<String>()
-            ),
-            resources: Vec::new(),
-        };
-        gaps.extend(run.cloud.publish(&run.channels.topic_arn, &message).await.err().map(|error| error.gap()));
+        let subject = format!("Curfew: the report of {} could not be mailed", month_report.month);
+        let body = format!(
+            "SES did not accept the report of {} for {} addresses.\nIt is not mailed again; the page is in the bucket.\n{}",
+            month_report.month,
+            refused.len(),
+            lines.collect::<String>()
+        );
+        let message = Message::about_deployment(run.function, Severity::Warning, subject, body);
+        gaps.extend(run.publish_to_all(&message).await.unwrap_or_else(|error| vec![error.gap()]));
     }
     gaps
 }
 
 fn digest_message(run: &Run<'_>, month_report: &MonthReport, address: &str) -> Message {
-    Message {
-        team: NO_TEAM.to_owned(),
-        function: run.function,
-        severity: Severity::Info.as_str(),
-        subject: format!("Curfew: {}", month_report.title()),
-        body: format!(
-            "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
-            digest(month_report)
-        ),
-        resources: Vec::new(),
-    }
+    let body = format!(
+        "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
+        digest(month_report)
+    );
+    Message::about_deployment(run.function, Severity::Info, format!("Curfew: {}", month_report.title()), body)
 }

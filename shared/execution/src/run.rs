@@ -6,7 +6,7 @@
 //! 3. Record ahead: write the plan to the audit trail, and the coming stops, terminations and snapshots to the logs. If a record cannot be
 //!    written, the run carries out none of the actions that need it.
 //! 4. Act on all steps but announcements. Stops and deletions run first, so that the message can report their outcome.
-//! 5. Notify: one message a team, or several if one cannot hold all.
+//! 5. Notify: one message about the account and one a team, or several if one cannot hold all.
 //! 6. Write the labels of accepted announcements. A resource is labelled only after SNS accepted its notification.
 //! 7. Record the plan with all outcomes in the audit trail.
 //! 8. Remember announcements, actions and notifications in the logs.
@@ -29,7 +29,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
-use notify::{AcceptedNotifications, ConfigFault};
+use notify::{AcceptedNotifications, ConfigFault, Delivery};
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents, StoreError};
@@ -194,15 +194,15 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         .await;
         let mut notifications = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         notifications.extend(pending);
-        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, subscriptions).await;
-        let accepted = AcceptedNotifications::new(&notifications, &delivered);
+        let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, subscriptions).await;
+        let accepted = AcceptedNotifications::new(&notifications, &delivery);
         self.act(&mut report, |step| {
             step.action.announced_actions().is_some() && !is_marked_first(step) && accepted.has_announcement(step)
         })
         .await;
         let gap = self.record(&mut report).await;
         report.gaps.extend(gap);
-        self.record_notifications(&mut report, &notifications, &delivered, &recalled, subscriptions).await;
+        self.record_notifications(&mut report, &notifications, &delivery, &recalled, subscriptions).await;
         report
     }
 
@@ -231,8 +231,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut report = self.report_without_steps(0, Vec::new());
         let notification = notify::config_fault_notification(home, fault, error, &recalled.memory, self.now);
         let notifications: Vec<Notification> = notification.into_iter().collect();
-        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, None).await;
-        self.record_notifications(&mut report, &notifications, &delivered, &recalled, None).await;
+        let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, None).await;
+        self.record_notifications(&mut report, &notifications, &delivery, &recalled, None).await;
     }
 
     /// Time limit of each kind of reading: a third of the run's time. If observing, querying and reading jobs all hang, no time is left to
@@ -296,13 +296,13 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         &self,
         report: &mut Report,
         notifications: &[Notification],
-        delivered: &BTreeSet<String>,
+        delivery: &Delivery,
         recalled: &RecalledLogs,
         subscriptions: Option<&TopicSubscriptions>,
     ) {
         let late = notify::late_notifications(report, notifications, &recalled.memory, recalled.home(), self.now);
         let after =
-            notify::update_log(&recalled.memory, report, notifications, &late, delivered, subscriptions, self.now);
+            notify::update_log(&recalled.memory, report, notifications, &late, delivery, subscriptions, self.now);
         let events = notify::events(report, &late.iter().collect::<Vec<_>>());
         report.gaps.extend(self.copy_to_channels(&[], &events).await);
         let gaps = self.write_notices(recalled, &after).await;

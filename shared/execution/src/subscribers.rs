@@ -47,7 +47,7 @@ impl Subscribers {
         if run.mode == Mode::Observe {
             return Self::checked(Ceiling::fixed(Mode::Observe));
         }
-        let (ceiling, gap) = match run.cloud.subscriptions(&run.channels.topic_arn).await {
+        let (ceiling, gap) = match run.cloud.subscriptions(&run.channels.topics).await {
             Ok(subscriptions) => (Ceiling::with_readers(run.mode, run.function, subscriptions), None),
             Err(error) => unknown(run.mode, &error),
         };
@@ -93,7 +93,7 @@ impl Subscribers {
         }
         let gaps = match self.gap {
             Some(gap) => vec![gap],
-            None => gaps(&self.ceiling, unread, unknown, memory, &channels.topic_arn, home),
+            None => gaps(&self.ceiling, unread, unknown, memory, &channels.topics.teams, home),
         };
         report.gaps.extend(gaps);
         blocked
@@ -136,6 +136,13 @@ fn gaps(
     if ceiling.subscriptions().is_some_and(|subscriptions| !subscriptions.has_confirmed()) {
         let error = format!(
             "the topic {topic_arn} has no confirmed subscription, {observes}; subscribe somebody and confirm the e-mail"
+        );
+        return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
+    }
+    if is_suspended && unread.is_empty() && unknown.is_empty() {
+        let error = format!(
+            "an e-mail subscription that was confirmed is pending again, because SNS suspends one that gets more than 10 messages a second; its \
+             subscriber has to confirm it again, or subscribe to {topic_arn} anew"
         );
         return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
     }

@@ -137,6 +137,7 @@ impl TopicReaders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channels::Audience;
     use crate::fixture::time;
     use crate::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState};
 
@@ -146,6 +147,7 @@ mod tests {
 
     fn subscription(name: &str, state: SubscriptionState, policy: Option<&str>) -> Subscription {
         Subscription {
+            audience: Audience::Team,
             protocol: "email".to_owned(),
             endpoint: name.to_owned(),
             state,

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::channels::Audience;
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 use crate::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
 use crate::usage::{BusyEvidence, DeviceReport, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
@@ -30,6 +31,7 @@ pub fn time(text: &str) -> Timestamp {
 /// A topic with one confirmed subscription for each of these filter policies; one without a policy receives everything.
 pub fn subscriptions(policies: &[Option<&str>]) -> TopicSubscriptions {
     let subscription = |policy: Option<&str>| Subscription {
+        audience: Audience::Team,
         protocol: "email".to_owned(),
         endpoint: "ada@example.com".to_owned(),
         state: SubscriptionState::Confirmed,

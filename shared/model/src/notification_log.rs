@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::channels::Audience;
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
 use crate::observation::Gap;
@@ -148,6 +149,9 @@ pub struct UndeliveredParagraph {
     pub headline: String,
     #[serde(default)]
     pub cause: UndeliveredCause,
+    /// The topic that has not had it.
+    #[serde(default, skip_serializing_if = "Audience::is_team")]
+    pub audience: Audience,
 }
 
 /// The reason why a paragraph was in no message of its run.

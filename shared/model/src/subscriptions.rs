@@ -1,4 +1,4 @@
-//! The subscriptions of the topic, and which of them receive a message.
+//! The subscriptions of the topics, and which of them receive a message.
 //!
 //! A confirmed subscription is a reader of a message only if SNS delivers the message to it. So a stop has to be announced to a
 //! subscription whose filter policy lets the announcement through; one that Curfew cannot evaluate counts as none.
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::channels::Audience;
 use crate::digest::sha256_hex;
 use crate::foreign_text::quoted_unless_word;
 use crate::notification_log::{NO_TEAM, Severity};
@@ -23,9 +24,10 @@ pub use filter_policy::{Delivery, FilterPolicy, FilterPolicyError};
 /// Developer in chat applications", its administrator guide).
 const CHAT_ENDPOINT: &str = "https://global.sns-api.chatbot.amazonaws.com";
 
-/// One subscription of the topic.
+/// One subscription of a topic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscription {
+    pub audience: Audience,
     /// Such as `email`.
     pub protocol: String,
     /// Such as an address.
@@ -89,21 +91,25 @@ impl Subscription {
         self.state == SubscriptionState::Confirmed && !self.is_chat()
     }
 
-    /// A fingerprint of protocol and endpoint, which names nobody.
+    /// A fingerprint of topic, protocol and endpoint, which names nobody.
     #[must_use]
     pub fn key(&self) -> String {
-        let hash = sha256_hex(format!("{} {}", self.protocol, self.endpoint).as_bytes());
+        let topic = match self.audience {
+            Audience::Team => "",
+            Audience::Account => "account ",
+        };
+        let hash = sha256_hex(format!("{topic}{} {}", self.protocol, self.endpoint).as_bytes());
         format!("{hash:.16}")
     }
 
-    /// Predicts whether somebody can read a message of plain text that is sent to the topic.
+    /// Predicts whether somebody can read a message of plain text that is sent to both topics.
     #[must_use]
     pub fn evaluate(&self, attributes: &MessageAttributes<'_>) -> Delivery {
         match &self.filter {
             _ if !self.is_readable() => Delivery::FilteredOut,
             SubscriptionFilter::None => Delivery::Delivered,
             // No plain text of Curfew is JSON.
-            SubscriptionFilter::Policy(policy) => policy.evaluate(&attributes.to_map(), ""),
+            SubscriptionFilter::Policy(policy) => policy.evaluate(&attributes.to_map(self.audience), ""),
             SubscriptionFilter::Unreadable(_) => Delivery::Unknown,
         }
     }
@@ -118,9 +124,13 @@ pub struct MessageAttributes<'a> {
 }
 
 impl MessageAttributes<'_> {
-    /// The attributes that have a value: SNS refuses any other.
-    fn to_map(self) -> Map<String, Value> {
-        let all = [("team", self.team), ("function", self.function), ("severity", self.severity.as_str())];
+    /// The attributes that have a value: SNS refuses any other. A message about the account names no team.
+    fn to_map(self, audience: Audience) -> Map<String, Value> {
+        let team = match audience {
+            Audience::Team => self.team,
+            Audience::Account => "",
+        };
+        let all = [("team", team), ("function", self.function), ("severity", self.severity.as_str())];
         all.iter()
             .filter(|(_, value)| !value.is_empty())
             .map(|(key, value)| ((*key).to_owned(), (*value).into()))
@@ -151,11 +161,11 @@ pub enum Readership<'a> {
 /// The keys of subscriptions, each with the last time at which a run saw it confirmed.
 pub type KnownReaders = BTreeMap<String, Timestamp>;
 
-/// The subscriptions of a topic.
+/// The subscriptions of the topics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicSubscriptions {
     subscriptions: Vec<Subscription>,
-    /// `false` if the topic may have more.
+    /// `false` if a topic may have more.
     is_complete: bool,
 }
 
@@ -171,14 +181,22 @@ impl TopicSubscriptions {
         self.message_readers(&MessageAttributes { team, function, severity: Severity::Warning })
     }
 
-    /// Returns `true` if each reader of the announcement also receives a message of this severity.
+    /// Returns `true` if each of an audience that may receive an announcement certainly receives a message of this severity as well.
     #[must_use]
-    pub fn is_read_with_severity(&self, severity: Severity, team: &str, function: &str) -> bool {
-        let receives = |one: &Subscription, severity| {
-            one.evaluate(&MessageAttributes { team, function, severity }) == Delivery::Delivered
-        };
-        let mut readers = self.subscriptions.iter().filter(|one| receives(one, Severity::Warning));
-        readers.all(|one| receives(one, severity))
+    pub fn is_read_with_severity(&self, severity: Severity, audience: Audience, team: &str, function: &str) -> bool {
+        let evaluate = |one: &Subscription, severity| one.evaluate(&MessageAttributes { team, function, severity });
+        let all = self.subscriptions.iter().filter(|one| one.audience == audience);
+        let mut readers = all.filter(|one| evaluate(one, Severity::Warning) != Delivery::FilteredOut);
+        readers.all(|one| evaluate(one, severity) == Delivery::Delivered)
+    }
+
+    /// Returns `true` if somebody of an audience reads what is announced to a team.
+    #[must_use]
+    pub fn has_announcement_reader(&self, audience: Audience, team: &str, function: &str) -> bool {
+        match self.announcement_readers(team, function) {
+            Readership::Readers(readers) => readers.iter().any(|one| one.audience == audience),
+            Readership::NoReader(_) | Readership::Unknown(_) => false,
+        }
     }
 
     /// Finds the readers of a message of plain text.

@@ -1,21 +1,23 @@
 //! The announcements whose message SNS has accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::id::{Region, ResourceId};
 use model::notification_log::{Notification, NotificationKey, NotificationKind};
 use model::rule::Rule;
 use plan::{Action, SnapshotAction, Step, VolumeAction};
 
+use crate::Delivery;
+
 /// The notifications about resources that SNS has accepted.
 pub struct AcceptedNotifications<'a>(BTreeMap<(&'a Region, &'a ResourceId), Vec<&'a NotificationKind>>);
 
 impl<'a> AcceptedNotifications<'a> {
-    /// `delivered`: the teams whose messages SNS accepted.
+    /// The notifications of the teams whose messages count as sent.
     #[must_use]
-    pub fn new(notifications: &'a [Notification], delivered: &BTreeSet<String>) -> Self {
+    pub fn new(notifications: &'a [Notification], delivery: &Delivery) -> Self {
         let mut accepted: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for one in notifications.iter().filter(|one| delivered.contains(&one.team)) {
+        for one in notifications.iter().filter(|one| delivery.teams.contains(&one.team)) {
             if let Some(resource) = &one.resource {
                 accepted.entry((&one.region, resource)).or_default().push(&one.kind);
             }

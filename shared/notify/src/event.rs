@@ -1,5 +1,7 @@
 //! Notifications as events for EventBridge. `docs/chat.md` has their schema.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
@@ -59,7 +61,7 @@ pub fn events(report: &Report, notifications: &[&Notification]) -> Vec<Event> {
                 NotificationKind::Announcement => "announcement",
             },
             about: one.headline.object.as_str(),
-            headline: Headline::describe(&[&one.headline], &one.team, &report.zoned_at()),
+            headline: Headline::describe(&[&one.headline], &BTreeSet::from([one.team.as_str()]), &report.zoned_at()),
             region: Some(&one.region).filter(|region| !region.as_str().is_empty()),
             resource: one.resource.as_ref(),
             facts: one.facts.clone(),

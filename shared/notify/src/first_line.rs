@@ -21,18 +21,13 @@ pub(super) struct FirstLine {
     pub(super) losses: Option<String>,
 }
 
-/// The first line of a message to a team, whose paragraphs are in their order. Its sentence is about the lead, and it counts the others.
-pub(super) fn first_line(
-    report: &Report,
-    team: &str,
-    paragraphs: &[MessageParagraph<'_>],
-    lead: &Lead<'_>,
-) -> FirstLine {
+/// The first line of a message, whose paragraphs are in their order. Its sentence is about the lead, and it counts the others.
+pub(super) fn first_line(report: &Report, paragraphs: &[MessageParagraph<'_>], lead: &Lead<'_>) -> FirstLine {
     let others = match paragraphs.len().saturating_sub(lead.count()) {
         0 => String::new(),
         count => format!("; {count} more below"),
     };
-    let [detailed, plain] = lead_sentences(report, team, lead).map(|sentence| format!("{sentence}{others}."));
+    let [detailed, plain] = lead_sentences(report, lead).map(|sentence| format!("{sentence}{others}."));
     let losses = Losses::from_paragraphs(paragraphs);
     let is_short = |text: &String| text.chars().count() <= CHARACTERS_MAX;
     let whole = losses.describe(LOSSES_MAX) + &detailed;
@@ -52,14 +47,15 @@ pub(super) fn first_line(
 }
 
 /// The sentence about the lead, with type and name of its resource, and without.
-fn lead_sentences(report: &Report, team: &str, lead: &Lead<'_>) -> [String; 2] {
+fn lead_sentences(report: &Report, lead: &Lead<'_>) -> [String; 2] {
     match lead {
         Lead::Earlier { headline, note } => [format!("{headline}{note}"), (*headline).to_owned()],
         Lead::Run(notifications) => {
             let headlines: Vec<&Headline> = notifications.iter().map(|one| &one.headline).collect();
+            let teams = lead.teams();
             let plain: Vec<Headline> =
                 headlines.iter().map(|one| Headline { details: String::new(), ..(*one).clone() }).collect();
-            [headlines, plain.iter().collect()].map(|alike| Headline::describe(&alike, team, &report.zoned_at()))
+            [headlines, plain.iter().collect()].map(|alike| Headline::describe(&alike, &teams, &report.zoned_at()))
         }
     }
 }

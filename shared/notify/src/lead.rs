@@ -1,6 +1,7 @@
 //! The order of a message's paragraphs: first what the reader can still prevent, the dearest first; last what is routine.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use model::mode::Mode;
@@ -94,6 +95,14 @@ impl<'a> Lead<'a> {
                 };
                 Self::Run(others.filter(is_alike).collect())
             }
+        }
+    }
+
+    /// The teams of what was not sent by an earlier run.
+    pub(super) fn teams(&self) -> BTreeSet<&'a str> {
+        match self {
+            Self::Run(notifications) => notifications.iter().map(|one| one.team.as_str()).collect(),
+            Self::Earlier { .. } => BTreeSet::new(),
         }
     }
 

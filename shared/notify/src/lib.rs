@@ -8,6 +8,7 @@
 mod accepted;
 mod chat;
 mod data_loss;
+mod delivery;
 mod event;
 mod first_line;
 mod headline;
@@ -40,6 +41,7 @@ use plan::{
 
 pub use accepted::AcceptedNotifications;
 pub use chat::to_chat;
+pub use delivery::Delivery;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
 pub use remember::{record_ahead, update_log};

@@ -1,12 +1,14 @@
-//! One message for each team and run, or several if one cannot hold all paragraphs.
+//! One message for each team and run, and one about the account; several if one cannot hold all paragraphs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use model::channels::Audience;
 use model::id::ResourceId;
 use model::mode::Mode;
 use model::notification_log::{
-    Notification, NotificationKey, NotificationKind, NotificationLogs, Paragraph, Severity, UndeliveredParagraph,
+    NO_TEAM, Notification, NotificationKey, NotificationKind, NotificationLogs, Paragraph, Severity,
+    UndeliveredParagraph,
 };
 use model::rule::Rule;
 use model::subscriptions::TopicSubscriptions;
@@ -22,7 +24,11 @@ const PARAGRAPHS_BYTES_MAX: usize = 192 * 1024;
 /// A message for SNS; `team`, `function` and `severity` are its attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
+    pub audience: Audience,
+    /// Empty in a message about the account, and then no attribute.
     pub team: String,
+    /// The teams whose paragraphs it has.
+    pub teams: BTreeSet<String>,
     pub function: &'static str,
     pub severity: &'static str,
     /// ASCII, fewer than 100 characters: what the reader can still prevent, the dearest first, or else the gravest outcome.
@@ -34,39 +40,55 @@ pub struct Message {
     pub resources: Vec<ResourceId>,
 }
 
-/// The messages with a run's notifications and with those that earlier runs could not deliver, ordered by team. No paragraph is
-/// left out, because Curfew carries out what it announces. Announcements are a message of their own where a subscription that receives
-/// warnings would not receive the rest.
+impl Message {
+    /// A message of this severity about the deployment itself.
+    #[must_use]
+    pub fn about_deployment(function: &'static str, severity: Severity, subject: String, body: String) -> Self {
+        Self {
+            audience: Audience::Team,
+            team: NO_TEAM.to_owned(),
+            teams: BTreeSet::new(),
+            function,
+            severity: severity.as_str(),
+            subject,
+            body,
+            resources: Vec::new(),
+        }
+    }
+}
+
+/// The messages with a run's notifications and with those that earlier runs could not deliver: to the account, one message or several if one
+/// cannot hold all; to the teams, ordered by team, one each or several. No paragraph is left out, because Curfew carries out what it announces.
+/// Announcements are a message of their own where a subscription that receives warnings would not receive the rest.
 #[must_use]
 pub fn messages(
     report: &Report,
     notifications: &[Notification],
     logs: &NotificationLogs,
+    audiences: &[Audience],
     subscriptions: Option<&TopicSubscriptions>,
 ) -> Vec<Message> {
-    let mut by_team: BTreeMap<&str, Vec<MessageParagraph<'_>>> = BTreeMap::new();
-    for undelivered in logs.values().flat_map(|log| &log.undelivered) {
-        by_team.entry(&undelivered.team).or_default().push(MessageParagraph {
-            text: fitting(&undelivered.text),
-            severity: undelivered.severity,
-            source: ParagraphSource::Earlier(undelivered),
-        });
+    let mut by_attribute: BTreeMap<(Audience, &str), Vec<MessageParagraph<'_>>> = BTreeMap::new();
+    for audience in audiences {
+        let undelivered = logs.values().flat_map(|log| &log.undelivered).filter(|one| one.audience == *audience);
+        let paragraphs = undelivered.map(MessageParagraph::from_earlier).chain(notifications.iter().map(Into::into));
+        for paragraph in paragraphs {
+            let team = match audience {
+                Audience::Team => paragraph.team(),
+                Audience::Account => "",
+            };
+            by_attribute.entry((*audience, team)).or_default().push(paragraph);
+        }
     }
-    for notification in notifications {
-        by_team.entry(&notification.team).or_default().push(MessageParagraph {
-            text: fitting(&notification.text),
-            severity: notification.severity,
-            source: ParagraphSource::Run(notification),
-        });
-    }
-    let team_messages = |(team, mut paragraphs): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
+    let of_attribute = |((audience, team), mut paragraphs): ((Audience, &str), Vec<MessageParagraph<'_>>)| {
         paragraphs.sort_by_cached_key(Rank::from_paragraph);
-        let is_read_with =
-            |severity| subscriptions.is_none_or(|all| all.is_read_with_severity(severity, team, report.function));
+        let is_read_with = |severity| {
+            subscriptions.is_none_or(|all| all.is_read_with_severity(severity, audience, team, report.function))
+        };
         let parts = split_by_readers(paragraphs, is_read_with).into_iter().flat_map(split_by_size);
-        parts.map(|part| message(report, team, &part)).collect()
+        parts.map(|part| message(report, audience, team, &part)).collect::<Vec<Message>>()
     };
-    by_team.into_iter().flat_map(team_messages).collect()
+    by_attribute.into_iter().flat_map(of_attribute).collect()
 }
 
 pub(super) struct MessageParagraph<'a> {
@@ -83,7 +105,32 @@ pub(super) enum ParagraphSource<'a> {
     Earlier(&'a UndeliveredParagraph),
 }
 
+impl<'a> From<&'a Notification> for MessageParagraph<'a> {
+    fn from(notification: &'a Notification) -> Self {
+        Self {
+            text: fitting(&notification.text),
+            severity: notification.severity,
+            source: ParagraphSource::Run(notification),
+        }
+    }
+}
+
 impl<'a> MessageParagraph<'a> {
+    fn from_earlier(undelivered: &'a UndeliveredParagraph) -> Self {
+        Self {
+            text: fitting(&undelivered.text),
+            severity: undelivered.severity,
+            source: ParagraphSource::Earlier(undelivered),
+        }
+    }
+
+    fn team(&self) -> &'a str {
+        match self.source {
+            ParagraphSource::Run(notification) => &notification.team,
+            ParagraphSource::Earlier(undelivered) => &undelivered.team,
+        }
+    }
+
     pub(super) const fn notification(&self) -> Option<&'a Notification> {
         match self.source {
             ParagraphSource::Run(notification) => Some(notification),
@@ -141,11 +188,11 @@ fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagr
     parts
 }
 
-fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
+fn message(report: &Report, audience: Audience, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
     let severity = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
     let notifications: Vec<&Notification> = paragraphs.iter().filter_map(MessageParagraph::notification).collect();
     let lead = Lead::from_paragraphs(paragraphs);
-    let first = first_line(report, team, paragraphs, &lead);
+    let first = first_line(report, paragraphs, &lead);
     let mut body = Paragraph::new(&first.text).to_string();
     if let Some(losses) = first.losses {
         let _ = write!(body, "\n{}", Paragraph::new(&losses));
@@ -165,10 +212,12 @@ fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> 
         AuditRecord::key(report)
     );
     Message {
+        audience,
         team: team.to_owned(),
+        teams: paragraphs.iter().map(|paragraph| paragraph.team().to_owned()).collect(),
         function: report.function,
         severity: severity.as_str(),
-        subject: subject(report, team, &lead, paragraphs.len().saturating_sub(lead.count())),
+        subject: subject(report, &lead, paragraphs.len().saturating_sub(lead.count())),
         body,
         resources: notifications.iter().filter_map(|one| one.resource.clone()).collect(),
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use model::channels::Audience;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::{AnnouncedAction, whole_second};
@@ -20,7 +21,7 @@ use plan::{
     SnapshotAction, Step, Target, VolumeAction,
 };
 
-use crate::AcceptedNotifications;
+use crate::{AcceptedNotifications, Delivery};
 
 /// Most undelivered notifications of one region, the newest. A team without messages for longer finds the rest in the audit records.
 const UNDELIVERED_MAX: usize = 1000;
@@ -31,8 +32,7 @@ const UNDELIVERED_CHARACTERS_MAX: usize = 2000;
 /// Within this time EC2 shows a terminated instance, and `run-jobs` asks who ended it (EC2 user guide, "Terminate your instance").
 const CARRIED_OUT_REMEMBERED: SignedDuration = SignedDuration::from_hours(2);
 
-/// The logs after a run, with `delivered`, the teams whose messages SNS accepted. The `late` notifications are undelivered, and count as
-/// sent.
+/// The logs after a run. The `late` notifications are undelivered, and count as sent.
 ///
 /// The log keeps everything about a region that was not observed, and about resources that a person did not choose. About an observed
 /// resource it keeps what its `ResourceMemory` lists, and what this run announced and carried out; about one that is gone, nothing but a
@@ -43,11 +43,12 @@ pub fn update_log(
     report: &Report,
     notifications: &[Notification],
     late: &[Notification],
-    delivered: &BTreeSet<String>,
+    delivery: &Delivery,
     subscriptions: Option<&TopicSubscriptions>,
     now: Timestamp,
 ) -> NotificationLogs {
-    let accepted = AcceptedNotifications::new(notifications, delivered);
+    let accepted = AcceptedNotifications::new(notifications, delivery);
+    let delivered = &delivery.teams;
     memory
         .iter()
         .map(|(region, before)| {
@@ -55,7 +56,7 @@ pub fn update_log(
                 notifications.iter().filter(|one| one.region == *region).collect();
             let mut after = before.clone();
             after.gaps = gaps(before, &region_notifications, report, delivered, now);
-            after.undelivered = undelivered(before, &region_notifications, report, delivered);
+            after.undelivered = undelivered(before, &region_notifications, report, delivery, region);
             if !is_unseen(region, report) {
                 (after.resources, after.hosts) = records(region, before, report);
                 for one in region_notifications.iter().filter(|one| one.counts_as_sent(delivered)) {
@@ -82,7 +83,8 @@ pub fn update_log(
                 }
             }
             for one in late.iter().filter(|one| one.region == *region) {
-                after.undelivered.push(to_undelivered(one, UndeliveredCause::Late, report));
+                let undelivered = |audience| to_undelivered(one, UndeliveredCause::Late, audience, report);
+                after.undelivered.extend(delivery.audiences.iter().copied().map(undelivered));
                 remember_state(&mut after, one, now);
                 after.gaps.extend(state_entry(one, now).filter(|_| one.resource.is_none()));
             }
@@ -333,21 +335,27 @@ fn undelivered(
     before: &NotificationLog,
     notifications: &[&Notification],
     report: &Report,
-    delivered: &BTreeSet<String>,
+    delivery: &Delivery,
+    region: &Region,
 ) -> Vec<UndeliveredParagraph> {
-    let happened = notifications.iter().filter(|one| one.happened);
-    let new = happened.map(|one| to_undelivered(one, UndeliveredCause::Refused, report));
-    let all = before.undelivered.iter().cloned().chain(new).filter(|one| !delivered.contains(&one.team));
-    let mut all: Vec<UndeliveredParagraph> = all.collect();
+    let still = before.undelivered.iter().filter(|one| !delivery.is_accepted(one.audience, &one.team)).cloned();
+    let happened = notifications.iter().filter(|one| one.happened && !delivery.teams.contains(&one.team));
+    let new = happened.flat_map(|one| delivery.undelivered(one, report)).map(|(_, one)| one);
+    let mut all: Vec<UndeliveredParagraph> = still.chain(new).chain(delivery.missed(region)).collect();
     all.drain(..all.len().saturating_sub(UNDELIVERED_MAX));
     all
 }
 
-fn to_undelivered(notification: &Notification, cause: UndeliveredCause, report: &Report) -> UndeliveredParagraph {
+pub(crate) fn to_undelivered(
+    notification: &Notification,
+    cause: UndeliveredCause,
+    audience: Audience,
+    report: &Report,
+) -> UndeliveredParagraph {
     let Notification { team, severity, text, headline, .. } = notification;
     let text = text.shortened(UNDELIVERED_CHARACTERS_MAX);
-    let headline = Headline::describe(&[headline], team, &report.zoned_at());
-    UndeliveredParagraph { team: team.clone(), severity: *severity, text, headline, cause }
+    let headline = Headline::describe(&[headline], &BTreeSet::from([team.as_str()]), &report.zoned_at());
+    UndeliveredParagraph { team: team.clone(), severity: *severity, text, headline, cause, audience }
 }
 
 fn remember_state(log: &mut NotificationLog, notification: &Notification, now: Timestamp) {

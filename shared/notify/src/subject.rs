@@ -1,5 +1,6 @@
 //! The subject of a message: the name of its lead, its type, its team, the time, and what is lost and paid.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use model::fault::shortened;
@@ -34,12 +35,12 @@ const ROOMS: [SubjectRoom; 5] = [
     SubjectRoom { has_others: false, has_local_time: false, has_type: false, name_max: 20 },
 ];
 
-/// The subject of a message to a team; `others`: the number of its paragraphs that the lead does not count.
-pub(super) fn subject(report: &Report, team: &str, lead: &Lead<'_>, others: usize) -> String {
+/// The subject of a message; `others`: the number of its paragraphs that the lead does not count.
+pub(super) fn subject(report: &Report, lead: &Lead<'_>, others: usize) -> String {
     let write = |room: SubjectRoom| {
         let mut text = match lead {
             Lead::Earlier { headline, .. } => (*headline).to_owned(),
-            Lead::Run(notifications) => LeadSubject { report, team, notifications, room }.describe(),
+            Lead::Run(notifications) => LeadSubject { report, teams: lead.teams(), notifications, room }.describe(),
         };
         if room.has_others && others > 0 {
             let _ = write!(text, " (+{others} more)");
@@ -54,7 +55,7 @@ pub(super) fn subject(report: &Report, team: &str, lead: &Lead<'_>, others: usiz
 /// The notifications that a subject is about.
 struct LeadSubject<'a> {
     report: &'a Report,
-    team: &'a str,
+    teams: BTreeSet<&'a str>,
     notifications: &'a [&'a Notification],
     room: SubjectRoom,
 }
@@ -123,9 +124,10 @@ impl LeadSubject<'_> {
     }
 
     fn short_team(&self) -> String {
-        match self.team {
-            NO_TEAM => "no team".to_owned(),
-            team => quoted_unless_word(&shorten(team, self.room.name_max / 2)),
+        match self.teams.first() {
+            _ if self.teams.len() > 1 => "several teams".to_owned(),
+            None | Some(&NO_TEAM) => "no team".to_owned(),
+            Some(team) => quoted_unless_word(&shorten(team, self.room.name_max / 2)),
         }
     }
 

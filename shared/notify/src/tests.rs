@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::budget::BudgetHolder;
 use insta::assert_snapshot;
 use jiff::SignedDuration;
+use model::channels::Audience;
 use model::curfew_tags::{MARKED, STOPPED};
 use model::id::ResourceId;
 use model::instance::Instance;
@@ -72,7 +73,7 @@ fn notify(report: &Report) -> Vec<Notification> {
 /// The only message of a run. Its first line is short.
 #[track_caller]
 fn message(report: &Report) -> Message {
-    let mut messages = messages(report, &notify(report), &no_memory(), None);
+    let mut messages = messages(report, &notify(report), &no_memory(), &[Audience::Team], None);
     assert_eq!(messages.len(), 1, "{messages:?}");
     let message = messages.remove(0);
     let first_line = message.body.lines().next().unwrap();

@@ -7,6 +7,7 @@ use billing::budget::billed::{BilledDays, CostExplorerBill};
 use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries};
 use jiff::Timestamp;
+use model::channels::MessageTopics;
 use model::config::{Config, SeriesNames};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
@@ -84,10 +85,10 @@ pub trait Cloud {
     /// The configured regions; without any, all that the account has enabled.
     async fn regions(&self, config: &Config) -> Observation<Region>;
 
-    /// The subscriptions of the topic with their filter policies, as far as the readers of a message depend on them.
-    async fn subscriptions(&self, topic_arn: &str) -> Result<TopicSubscriptions, CallError>;
+    /// The subscriptions of the topics with their filter policies, as far as the readers of a message depend on them.
+    async fn subscriptions(&self, topics: &MessageTopics) -> Result<TopicSubscriptions, CallError>;
 
-    /// Sends one message to the topic that people subscribe to, by e-mail too, at a pace that SNS accepts.
+    /// Sends one message to a topic that people subscribe to, by e-mail too, at a pace that SNS accepts.
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;
 
     /// Sends one message to the topic of chats, at once.

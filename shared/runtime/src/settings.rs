@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use model::channels::NotificationChannels;
+use model::channels::{MessageTopics, NotificationChannels};
 use model::fault::InvalidValue;
 use model::mode::Mode;
 use model::partition::Partition;
@@ -49,7 +49,14 @@ impl FunctionSettings {
         };
         let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
         let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
-        let chat_topic_arn = text("CURFEW_CHAT_TOPIC_ARN").and_then(chat_topic_arn);
+        let account =
+            text("CURFEW_ACCOUNT_TOPIC_ARN").and_then(|value| optional_topic("CURFEW_ACCOUNT_TOPIC_ARN", value));
+        let topics = match (topic_arn, account) {
+            (Ok(teams), Ok(account)) => Ok(MessageTopics { teams, account }),
+            (teams, account) => Err([teams.err(), account.err()]),
+        };
+        let chat_topic_arn =
+            text("CURFEW_CHAT_TOPIC_ARN").and_then(|value| optional_topic("CURFEW_CHAT_TOPIC_ARN", value));
         let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
@@ -58,22 +65,23 @@ impl FunctionSettings {
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topic_arn, chat_topic_arn, event_bus, mode, (profile, triggers), region) {
+        match (bucket, topics, chat_topic_arn, event_bus, mode, (profile, triggers), region) {
             (
                 Ok(bucket),
-                Ok(topic_arn),
+                Ok(topics),
                 Ok(chat_topic_arn),
                 Ok(event_bus),
                 Ok(mode),
                 (Ok(job_profile), Ok(trigger_buckets)),
                 Ok(()),
             ) => {
-                let channels = NotificationChannels { topic_arn, chat_topic_arn, event_bus };
+                let channels = NotificationChannels { topics, chat_topic_arn, event_bus };
                 Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
             }
-            (bucket, topic_arn, chat_topic_arn, event_bus, mode, (profile, triggers), region) => {
-                let of_channels = [topic_arn.err(), chat_topic_arn.err(), event_bus.err()];
-                let mistakes = [bucket.err()].into_iter().chain(of_channels);
+            (bucket, topics, chat_topic_arn, event_bus, mode, (profile, triggers), region) => {
+                let of_topics = topics.err().into_iter().flatten();
+                let mistakes =
+                    [bucket.err()].into_iter().chain(of_topics).chain([chat_topic_arn.err(), event_bus.err()]);
                 let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
@@ -123,9 +131,9 @@ fn topic_arn(value: Option<&str>) -> Result<String, InvalidValue> {
     }
 }
 
-fn chat_topic_arn(value: Option<String>) -> Result<Option<String>, InvalidValue> {
+fn optional_topic(variable: &str, value: Option<String>) -> Result<Option<String>, InvalidValue> {
     let arn = value.filter(|arn| !arn.is_empty());
-    arn.map(|arn| standard_topic("CURFEW_CHAT_TOPIC_ARN", &arn)).transpose()
+    arn.map(|arn| standard_topic(variable, &arn)).transpose()
 }
 
 fn standard_topic(variable: &str, arn: &str) -> Result<String, InvalidValue> {

@@ -112,6 +112,7 @@ async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
         text: model::notification_log::Paragraph::new("later"),
         headline: String::new(),
         cause: model::notification_log::UndeliveredCause::Refused,
+        audience: model::channels::Audience::Team,
     });
     store.write_notices(FUNCTION, &home(), &value, etag.as_deref()).await.unwrap();
 

@@ -70,21 +70,20 @@ impl ApplyGate {
         refuse_the_old(record, now)?;
         refuse_observe_mode(deployed, function, now).await?;
         let config = deployed.store.read_config().await?;
-        let topic_arn = deployed.topic_arn.clone().ok_or_else(|| {
+        let topics = deployed.topics.clone().ok_or_else(|| {
             let advice = "pass --topic-arn, or set CURFEW_TOPIC_ARN to the stack's output";
             CommandError::with("nobody would be notified: no topic is named", advice)
         })?;
-        let subscriptions = cloud::sns::subscriptions(&context.aws, &topic_arn).await?;
+        let subscriptions = cloud::sns::subscriptions(&context.aws, &topics).await?;
         if !subscriptions.has_confirmed() {
-            let problem = format!("the topic {topic_arn} has no confirmed subscription");
+            let problem = format!("the topic {} has no confirmed subscription", topics.teams);
             return Err(CommandError::with(
                 problem,
                 "subscribe somebody and confirm the e-mail; nothing is stopped without a notification",
             ));
         }
         let chat_topic_arn = deployed.chat_topic_arn.clone();
-        let channels =
-            NotificationChannels { topic_arn, chat_topic_arn, event_bus: world::variable("CURFEW_EVENT_BUS") };
+        let channels = NotificationChannels { topics, chat_topic_arn, event_bus: world::variable("CURFEW_EVENT_BUS") };
         let ceiling = Ceiling::with_readers(Mode::Enforce, function.as_str(), subscriptions);
         Ok(Self { function, config, channels, ceiling })
     }

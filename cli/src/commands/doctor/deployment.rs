@@ -1,6 +1,7 @@
 //! Checks of the deployment itself: its stack, its last runs, its alarms, its topic, its configuration.
 
 use cloud::operator::Deployment;
+use model::channels::MessageTopics;
 use model::config::Config;
 use model::instance::Instance;
 use model::mode::Mode;
@@ -78,16 +79,16 @@ pub(super) async fn subscriptions(
     stack: &Result<Deployment, DoctorFinding>,
     config: Option<&Config>,
 ) -> DoctorSection {
-    let Some(topic_arn) = &deployed.topic_arn else {
+    let Some(topics) = &deployed.topics else {
         let found = "the topic is not named, so its subscriptions are unknown";
         let unknown =
             DoctorFinding::unknown("topic", found, "name it by --topic-arn, or name the --stack instead of the bucket");
         return DoctorSection::new(subscriptions::CHECK, vec![unknown], "");
     };
-    match cloud::sns::subscriptions(&context.aws, topic_arn).await {
+    match cloud::sns::subscriptions(&context.aws, topics).await {
         Ok(all) => {
             let summary = subscriptions::summary(&all);
-            let mut findings = subscriptions::check(topic_arn, &all, config);
+            let mut findings = subscriptions::check(&topics.teams, &all, config);
             findings.extend(chat_subscriptions(context, deployed).await);
             findings.extend(alarm_subscriptions(context, stack).await);
             DoctorSection::new(subscriptions::CHECK, findings, summary)
@@ -101,7 +102,7 @@ async fn alarm_subscriptions(
     stack: &Result<Deployment, DoctorFinding>,
 ) -> Option<DoctorFinding> {
     let topic_arn = stack.as_ref().ok()?.made.get("AlarmTopic")?;
-    match cloud::sns::subscriptions(&context.aws, topic_arn).await {
+    match cloud::sns::subscriptions(&context.aws, &MessageTopics::teams(topic_arn.clone())).await {
         Ok(all) => subscriptions::check_alarms(topic_arn, &all),
         Err(error) => Some(unanswered(&error)),
     }
@@ -109,7 +110,7 @@ async fn alarm_subscriptions(
 
 async fn chat_subscriptions(context: &CommandContext, deployed: &DeployedResources) -> Option<DoctorFinding> {
     let topic_arn = deployed.chat_topic_arn.as_ref()?;
-    match cloud::sns::subscriptions(&context.aws, topic_arn).await {
+    match cloud::sns::subscriptions(&context.aws, &MessageTopics::teams(topic_arn.clone())).await {
         Ok(all) => subscriptions::check_chat(topic_arn, &all),
         Err(error) => Some(unanswered(&error)),
     }

@@ -206,13 +206,13 @@ impl<'a> ExplainAccount<'a> {
         if besides.ceiling != Some(Mode::Enforce) {
             return;
         }
-        let Some(topic_arn) = &deployed.topic_arn else {
+        let Some(topics) = &deployed.topics else {
             besides.notes.push(
                 "the topic's subscriptions were not read, and without a confirmed one nothing is enforced: pass --topic-arn".to_owned(),
             );
             return;
         };
-        match cloud::sns::subscriptions(&self.context.aws, topic_arn).await {
+        match cloud::sns::subscriptions(&self.context.aws, topics).await {
             Ok(subscriptions) => besides.subscriptions = Some(subscriptions),
             Err(error) => {
                 besides.notes.push("the topic's subscriptions could not be read, so nothing is stopped".to_owned());

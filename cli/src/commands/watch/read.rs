@@ -10,6 +10,7 @@ use futures::future::{join, join_all};
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use jobs::{Heartbeat, Job, JobId};
+use model::channels::MessageTopics;
 use model::config::Config;
 use model::curfew_tags::JOB;
 use model::id::Region;
@@ -44,7 +45,7 @@ const REAPER: &str = "reap-instances";
 pub(super) struct FactsReader<'a> {
     context: &'a CommandContext,
     store: Store,
-    topic_arn: Option<String>,
+    topics: Option<MessageTopics>,
     runs: BTreeMap<&'static str, KnownRun>,
     /// The subscriptions of the topic, and when to read them again.
     subscriptions: Option<(TopicSubscriptions, Timestamp)>,
@@ -57,8 +58,8 @@ struct KnownRun {
 }
 
 impl<'a> FactsReader<'a> {
-    pub(super) const fn new(context: &'a CommandContext, store: Store, topic_arn: Option<String>) -> Self {
-        Self { context, store, topic_arn, runs: BTreeMap::new(), subscriptions: None }
+    pub(super) const fn new(context: &'a CommandContext, store: Store, topics: Option<MessageTopics>) -> Self {
+        Self { context, store, topics, runs: BTreeMap::new(), subscriptions: None }
     }
 
     /// Reads the facts as of `now`; `anew` also lists records that are not due.
@@ -120,8 +121,8 @@ impl<'a> FactsReader<'a> {
         let newest = self.runs.get(REAPER).and_then(|known| known.record.as_ref());
         let enforces = newest.is_some_and(|record| record.mode == Mode::Enforce);
         let is_due = self.subscriptions.as_ref().is_none_or(|(_, read_again_at)| *read_again_at <= now);
-        let topic_arn = self.topic_arn.as_ref().filter(|_| enforces && is_due)?;
-        match cloud::sns::subscriptions(&self.context.aws, topic_arn).await {
+        let topics = self.topics.as_ref().filter(|_| enforces && is_due)?;
+        match cloud::sns::subscriptions(&self.context.aws, topics).await {
             Ok(subscriptions) => {
                 self.subscriptions = Some((subscriptions, after(now, LOOK_AGAIN)));
                 None

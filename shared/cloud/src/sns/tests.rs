@@ -1,11 +1,19 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::replay::{ReplayAnswer, aws};
 
 const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:curfew";
 
+fn topics() -> MessageTopics {
+    MessageTopics::teams(TOPIC.to_owned())
+}
+
 fn message() -> Message {
     Message {
+        audience: Audience::Team,
         team: "vision".to_owned(),
+        teams: BTreeSet::from(["vision".to_owned()]),
         function: "reap-instances",
         severity: "action",
         subject: "Curfew: 1 matter".to_owned(),
@@ -48,7 +56,7 @@ async fn a_confirmed_subscription_counts() {
     ];
     for (arns, expected) in table {
         let (aws, calls) = aws(move |_| ReplayAnswer::ok(page(arns, "")));
-        assert_eq!(has_confirmed_subscription(&aws, TOPIC).await, Ok(expected), "{arns:?}");
+        assert_eq!(has_confirmed_subscription(&aws, &topics()).await, Ok(expected), "{arns:?}");
         assert_eq!(calls.recorded()[0].region, "eu-central-1", "where the topic lives");
     }
 }
@@ -59,16 +67,17 @@ async fn a_confirmed_subscription_may_be_on_a_later_page() {
         let is_second = call.parameters.iter().any(|parameter| parameter == "NextToken=two");
         ReplayAnswer::ok(if is_second { page(&[CONFIRMED], "") } else { page(&["PendingConfirmation"], "two") })
     });
-    assert_eq!(has_confirmed_subscription(&aws, TOPIC).await, Ok(true));
+    assert_eq!(has_confirmed_subscription(&aws, &topics()).await, Ok(true));
     assert_eq!(calls.names().len(), 2);
 }
 
 #[tokio::test]
 async fn without_permission_the_subscriptions_are_unknown() {
     let (aws, _) = aws(|_| ReplayAnswer::query_error("AuthorizationError", "Not you"));
-    for error in
-        [has_confirmed_subscription(&aws, TOPIC).await.unwrap_err(), subscriptions(&aws, TOPIC).await.unwrap_err()]
-    {
+    for error in [
+        has_confirmed_subscription(&aws, &topics()).await.unwrap_err(),
+        subscriptions(&aws, &topics()).await.unwrap_err(),
+    ] {
         assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the role that asked"), "{error}");
     }
 }
@@ -79,7 +88,7 @@ async fn filters(answer: impl Fn(&str) -> ReplayAnswer + Send + Sync + 'static) 
         let asked = call.parameters.iter().find_map(|parameter| parameter.strip_prefix("SubscriptionArn="));
         asked.map_or_else(|| ReplayAnswer::ok(page(&["PendingConfirmation", CONFIRMED, SECOND], "")), &answer)
     });
-    let found = subscriptions(&aws, TOPIC).await.unwrap();
+    let found = subscriptions(&aws, &topics()).await.unwrap();
     let confirmed = found.all().iter().filter(|one| one.state == SubscriptionState::Confirmed);
     (confirmed.map(|one| one.filter.clone()).collect(), calls.names().len())
 }

@@ -120,8 +120,9 @@ impl JobsRun<'_> {
         let about_jobs = jobs.iter().map(|one| &one.pending.notification);
         let about_sweeps = ended_sweeps.iter().map(|(_, notification)| notification);
         let all: Vec<Notification> = remembered.iter().chain(about_jobs).chain(about_sweeps).cloned().collect();
-        let delivered = run.notify_teams(&mut base, &all, &recalled.memory, None).await;
-        self.record_sent(&mut base, jobs, &delivered).await;
+        let delivery = run.notify_teams(&mut base, &all, &recalled.memory, None).await;
+        let delivered = &delivery.teams;
+        self.record_sent(&mut base, jobs, delivered).await;
         for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| delivered.contains(&notification.team)) {
             let forgotten = run.store.forget_sweep(sweep).await;
             base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
@@ -129,10 +130,10 @@ impl JobsRun<'_> {
         let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
         base.gaps.extend(self.record(&mut report, is_of_all).await);
         // The state of a job has its notifications.
-        run.record_notifications(&mut base, &remembered, &delivered, &recalled, None).await;
+        run.record_notifications(&mut base, &remembered, &delivery, &recalled, None).await;
         // Where SNS refused, a later run sends the message, by the log of notifications.
         let is_logged = !recalled.memory.is_empty();
-        for acceptance in accepted_sweeps.into_iter().filter(|one| is_logged || one.is_told(&delivered)) {
+        for acceptance in accepted_sweeps.into_iter().filter(|one| is_logged || one.is_told(delivered)) {
             let unwritten = Box::pin(self.accept_sweep(acceptance)).await.err();
             base.gaps.extend(unwritten.map(|error| error.gap(run.cloud.home())));
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::price::PriceDocument;
 use execution::{Run, Subscribers};
 use jiff::{SignedDuration, Timestamp};
-use model::channels::NotificationChannels;
+use model::channels::{MessageTopics, NotificationChannels};
 use model::config::Config;
 use model::fixture;
 use model::id::{Region, ResourceId, RunId};
@@ -208,7 +208,7 @@ impl Cloud for Seam<'_> {
         Observation { items: vec![self.home.clone()], gaps: Vec::new() }
     }
 
-    async fn subscriptions(&self, _topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+    async fn subscriptions(&self, _topics: &MessageTopics) -> Result<TopicSubscriptions, CallError> {
         Ok(fixture::subscriptions(&[None]))
     }
 

@@ -15,7 +15,7 @@ use std::task::Poll;
 use billing::price;
 use execution::Run;
 use jiff::{SignedDuration, Timestamp};
-use model::channels::NotificationChannels;
+use model::channels::{MessageTopics, NotificationChannels};
 use model::config::{Config, ConfigError};
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
@@ -245,7 +245,7 @@ impl Cloud for Session {
         Observation { items: (0..self.account().regions).map(region).collect(), gaps: Vec::new() }
     }
 
-    async fn subscriptions(&self, _topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+    async fn subscriptions(&self, _topics: &MessageTopics) -> Result<TopicSubscriptions, CallError> {
         if self.occurs(Fault::NoConfirmedSubscription) {
             self.facts.borrow_mut().ceiling = Mode::Observe;
             return Ok(TopicSubscriptions::new(Vec::new(), true));

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 use model::id::Region;
 use model::instance::InstanceState;
@@ -31,8 +33,11 @@ fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
 /// The first line of a message about it alone; all together are short enough for one that also says what is lost.
 #[track_caller]
 fn headline(notification: &Notification) -> String {
-    let headline =
-        Headline::describe(&[&notification.headline], &notification.team, &noon_plus(HOUR).to_zoned(TimeZone::UTC));
+    let headline = Headline::describe(
+        &[&notification.headline],
+        &BTreeSet::from([notification.team.as_str()]),
+        &noon_plus(HOUR).to_zoned(TimeZone::UTC),
+    );
     assert!(headline.chars().count() < 120, "{headline}");
     headline
 }

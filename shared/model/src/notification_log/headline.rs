@@ -1,6 +1,7 @@
 //! A notification in a few words: the event, the resource and its team, the time, and the money.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use jiff::{Timestamp, Zoned};
 
@@ -143,12 +144,13 @@ impl Headline {
     /// `Curfew will stop 3 instances of team vision from 2026-09-01 18:00 UTC: $12.40/h`, about headlines that are alike, of
     /// a run at `now`. Without a full stop.
     #[must_use]
-    pub fn describe(alike: &[&Self], team: &str, now: &Zoned) -> String {
+    pub fn describe(alike: &[&Self], teams: &BTreeSet<&str>, now: &Zoned) -> String {
         let Some(first) = alike.first() else { return String::new() };
-        let whose = match team {
+        let whose = match teams.first() {
             _ if !first.object.needs_team() => String::new(),
-            NO_TEAM => " without a team".to_owned(),
-            team => format!(" of team {}", quoted_unless_word(&shortened(team, TEAM_CHARACTERS_MAX))),
+            _ if teams.len() > 1 => " of several teams".to_owned(),
+            None | Some(&NO_TEAM) => " without a team".to_owned(),
+            Some(team) => format!(" of team {}", quoted_unless_word(&shortened(team, TEAM_CHARACTERS_MAX))),
         };
         let object = match alike {
             [one] if !one.details.is_empty() => format!("{} ({}){whose}", one.short_name(), one.details),
@@ -223,7 +225,7 @@ mod tests {
 
     fn describe_in(zone: &str, headlines: &[Headline], team: &str) -> String {
         let now = NOW.parse::<Timestamp>().unwrap().in_tz(zone).unwrap();
-        Headline::describe(&headlines.iter().collect::<Vec<_>>(), team, &now)
+        Headline::describe(&headlines.iter().collect::<Vec<_>>(), &BTreeSet::from([team]), &now)
     }
 
     fn describe(headlines: &[Headline], team: &str) -> String {

@@ -4,6 +4,7 @@ const FUNCTION: &str = "reap-instances";
 
 fn subscription(name: &str, arn: &str, policy: Option<&str>) -> Subscription {
     Subscription {
+        audience: Audience::Team,
         protocol: "email".to_owned(),
         endpoint: name.to_owned(),
         state: SubscriptionState::from_arn(arn),
@@ -52,7 +53,7 @@ fn the_readers_of_an_announcement_may_not_get_a_greater_severity() {
     let only_warnings = confirmed("ada", Some(r#"{"severity": ["warning"]}"#));
     check(std::slice::from_ref(&only_warnings), "nlp", Ok(&["ada"]));
     let is_read = |subscriptions: &[Subscription], severity| {
-        topic(subscriptions).is_read_with_severity(severity, "nlp", FUNCTION)
+        topic(subscriptions).is_read_with_severity(severity, Audience::Team, "nlp", FUNCTION)
     };
     assert!(is_read(std::slice::from_ref(&only_warnings), Severity::Warning));
     assert!(!is_read(std::slice::from_ref(&only_warnings), Severity::Error));

@@ -92,6 +92,8 @@ fn every_kind_of_notification_is_an_event_of_the_schema() {
         assert_eq!(details(&report).len(), 1);
     }
     let digest = Message {
+        audience: Audience::Team,
+        teams: BTreeSet::new(),
         body: "$5.00 spent on GPUs in 2026-09.\nMore.\n".to_owned(),
         ..message(&budgets::beat("account", "notify", 100.0, Mode::Enforce))
     };

@@ -261,7 +261,7 @@ fn faults_of_the_account() {
     assert_snapshot!(first_line(&blind_by_bug), @"A bug in Curfew kept it from judging i-0abc in us-east-1 at 2026-09-01 12:00 UTC.");
     let config_message = |fault, error| {
         let notification = config_fault_notification(&home(), fault, error, &no_memory(), time(NOW));
-        messages(&blind, &[notification.unwrap()], &no_memory(), None).remove(0)
+        messages(&blind, &[notification.unwrap()], &no_memory(), &[Audience::Team], None).remove(0)
     };
     let unreachable = config_message(ConfigFault::Unreachable, "s3:GetObject failed: AccessDenied");
     assert_snapshot!(unreachable.body, @"
@@ -291,11 +291,12 @@ fn what_sns_refused_before_comes_with_what_is_new() {
             text: Paragraph::new("i-0def was stopped"),
             headline: "Curfew stopped i-0def of team vision at 2026-09-01 11:55 UTC".to_owned(),
             cause: UndeliveredCause::Refused,
+            audience: Audience::Team,
         }],
         ..NotificationLog::default()
     };
     let memory = NotificationLogs::from([(home(), log)]);
-    let late = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, None);
+    let late = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, &[Audience::Team], None);
     assert_snapshot!(late[0].body, @"
     Curfew stopped i-0def of team vision at 2026-09-01 11:55 UTC (SNS did not accept this before).
 
@@ -304,7 +305,7 @@ fn what_sns_refused_before_comes_with_what_is_new() {
     Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
     ");
     let report = planned(instance(), &idle(), ENFORCED);
-    let both = messages(&report, &notify(&report), &memory, None);
+    let both = messages(&report, &notify(&report), &memory, &[Audience::Team], None);
     assert_snapshot!(both[0].body.lines().next().unwrap(), @"Curfew will stop i-0abc (g5.xlarge) of team vision at 2026-09-01 13:00 UTC: $1.01/h; 1 more below.");
 }
 
@@ -327,10 +328,11 @@ fn what_came_up_after_its_message_has_a_headline_of_its_own() {
         text: Paragraph::new("i-0def: Curfew could not stop it"),
         headline: String::new(),
         cause: UndeliveredCause::Late,
+        audience: Audience::Team,
     };
     let log = NotificationLog { undelivered: vec![late], ..NotificationLog::default() };
     let memory = NotificationLogs::from([(home(), log)]);
-    let sent = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, None);
+    let sent = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, &[Audience::Team], None);
     assert_snapshot!(sent[0].body.lines().next().unwrap(), @"Curfew sends what happened after the message of its run.");
 }
 

@@ -1,16 +1,34 @@
 //! Notifications that are repeated, and those that are not.
 
 use model::rule::{ResourceAction, Rule};
+use model::subscriptions::{Subscription, TopicSubscriptions};
 
 use super::*;
+
+/// The delivery of a run's messages to the teams' topic, which does not accept those of `unreachable` teams.
+fn deliver(
+    report: &Report,
+    notifications: &[Notification],
+    memory: &NotificationLogs,
+    unreachable: &[&str],
+) -> Delivery {
+    let audiences = [Audience::Team];
+    let sent = messages(report, notifications, memory, &audiences, None).into_iter();
+    let sent: Vec<(Message, bool)> = sent
+        .map(|message| {
+            let is_accepted = !unreachable.contains(&message.team.as_str());
+            (message, is_accepted)
+        })
+        .collect();
+    Delivery::new(&sent, &audiences, report, notifications, None)
+}
 
 /// The memory after a run whose messages were accepted, except those of `unreachable` teams.
 fn after(report: &Report, memory: &NotificationLogs, unreachable: &[&str], now: Timestamp) -> NotificationLogs {
     let notifications = notifications(report, memory, &home(), now);
-    let sent = messages(report, &notifications, memory, None).into_iter().map(|message| message.team);
-    let delivered: BTreeSet<String> = sent.filter(|team| !unreachable.contains(&team.as_str())).collect();
+    let delivery = deliver(report, &notifications, memory, unreachable);
     let late = late_notifications(report, &notifications, memory, &home(), now);
-    update_log(memory, report, &notifications, &late, &delivered, None, now)
+    update_log(memory, report, &notifications, &late, &delivery, None, now)
 }
 
 fn gap(region: &str, kind: GapKind) -> Gap {
@@ -73,10 +91,11 @@ fn an_unaccepted_event_stays_undelivered_until_it_is_accepted() {
             text: notify(&stopped)[0].text.clone(),
             headline: "Curfew stopped i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC: $1.01/h".to_owned(),
             cause: UndeliveredCause::Refused,
+            audience: Audience::Team,
         }]
     );
     let nothing_new = planned(instance(), &busy(), ENFORCED);
-    let sent = messages(&nothing_new, &[], &memory, None);
+    let sent = messages(&nothing_new, &[], &memory, &[Audience::Team], None);
     assert!(sent[0].body.contains("It was stopped"), "{}", sent[0].body);
     let still_unreachable = after(&nothing_new, &memory, &["vision"], time(NOW));
     assert_eq!(&still_unreachable[&home()].undelivered, undelivered);
@@ -124,10 +143,9 @@ fn an_announcement_is_remembered_if_its_message_was_accepted_even_without_its_ma
     let announced = |outcome: &StepOutcome, unreachable: &[&str]| {
         let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
         let notifications = notify(&report);
-        let delivered =
-            ["vision".to_owned()].into_iter().filter(|team| !unreachable.contains(&team.as_str())).collect();
+        let delivery = deliver(&report, &notifications, &no_memory(), unreachable);
         let acted = with(report, outcome);
-        update_log(&no_memory(), &acted, &notifications, &[], &delivered, None, time(NOW))[&home()]
+        update_log(&no_memory(), &acted, &notifications, &[], &delivery, None, time(NOW))[&home()]
             .record(&"i-0abc".into())
             .map_or(0, |record| record.announced.len())
     };
@@ -143,10 +161,10 @@ fn a_message_about_another_resource_of_the_team_announces_nothing() {
     // A bug kept the text of this one from being written.
     let about_another: Vec<_> =
         notify(&report).into_iter().map(|one| Notification { resource: Some("i-0def".into()), ..one }).collect();
-    let delivered = BTreeSet::from(["vision".to_owned()]);
-    let after = update_log(&no_memory(), &report, &about_another, &[], &delivered, None, time(NOW));
+    let delivery = deliver(&report, &about_another, &no_memory(), &[]);
+    let after = update_log(&no_memory(), &report, &about_another, &[], &delivery, None, time(NOW));
     assert!(after[&home()].record(&"i-0abc".into()).is_none_or(|record| record.announced.is_empty()));
-    let accepted = AcceptedNotifications::new(&about_another, &delivered);
+    let accepted = AcceptedNotifications::new(&about_another, &delivery);
     assert!(!accepted.has_announcement(&report.steps[0].0));
 }
 
@@ -188,9 +206,62 @@ fn a_failed_mark_is_a_late_notification_and_an_announcement_is_not() {
     assert_eq!(late.len(), 1);
     assert!(late[0].text.contains("could not mark it"), "{}", late[0].text);
     assert_eq!(late[0].severity, Severity::Error);
-    let delivered = BTreeSet::from(["vision".to_owned()]);
-    let memory = update_log(&no_memory(), &failed, &sent, &late, &delivered, None, time(NOW));
-    let next = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, None).remove(0);
+    let delivery = deliver(&failed, &sent, &no_memory(), &[]);
+    let memory = update_log(&no_memory(), &failed, &sent, &late, &delivery, None, time(NOW));
+    let next = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, &[Audience::Team], None).remove(0);
     assert_snapshot!(next.subject, @"Curfew could not mark i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC: $1.01/h");
     assert_snapshot!(next.body.lines().next().unwrap(), @"Curfew could not mark i-0abc (g5.xlarge) of team vision at 2026-09-01 12:00 UTC: $1.01/h (after the message of its run).");
+}
+
+/// A run that stops an instance of team vision, of a deployment with both topics, of which `refusing` does not accept its messages.
+fn stopped_with_topics(
+    refusing: &[Audience],
+    subscriptions: Option<&TopicSubscriptions>,
+) -> (Delivery, NotificationLog) {
+    let report = done(instance().tag(MARKED, DUE), &idle(), ENFORCED);
+    let notifications = notify(&report);
+    let audiences = [Audience::Account, Audience::Team];
+    let sent = messages(&report, &notifications, &no_memory(), &audiences, subscriptions).into_iter();
+    let sent: Vec<(Message, bool)> = sent
+        .map(|message| {
+            let is_accepted = !refusing.contains(&message.audience);
+            (message, is_accepted)
+        })
+        .collect();
+    let delivery = Delivery::new(&sent, &audiences, &report, &notifications, subscriptions);
+    let log = update_log(&no_memory(), &report, &notifications, &[], &delivery, subscriptions, time(NOW));
+    (delivery, log[&home()].clone())
+}
+
+#[test]
+fn a_topic_gets_later_what_it_did_not_accept_and_the_other_does_not_get_it_twice() {
+    use Audience::{Account, Team};
+    let of = |audience, policy| {
+        let one = model::fixture::subscriptions(&[policy]).all()[0].clone();
+        Subscription { audience, ..one }
+    };
+    let readers = |all: &[Subscription]| Some(TopicSubscriptions::new(all.to_vec(), true));
+    let account_reads = || readers(&[of(Account, None)]);
+    let team_reads =
+        || readers(&[of(Team, Some(r#"{"team": ["vision"]}"#)), of(Account, Some(r#"{"severity": ["error"]}"#))]);
+    let both_read = || readers(&[of(Team, None), of(Account, None)]);
+    // Whether the stop counts as sent, and the topics that get it later.
+    for (refusing, subscriptions, is_sent, expect) in [
+        (&[][..], None, true, &[][..]),
+        (&[Account], None, true, &[Account]),
+        (&[Team], account_reads(), true, &[Team]),
+        (&[Account], account_reads(), false, &[Account]),
+        (&[Account], team_reads(), true, &[Account]),
+        (&[Team], team_reads(), false, &[Team]),
+        (&[Team], both_read(), true, &[Team]),
+        (&[Account, Team], both_read(), false, &[Account, Team]),
+    ] {
+        let (delivery, log) = stopped_with_topics(refusing, subscriptions.as_ref());
+        assert_eq!(delivery.teams.contains("vision"), is_sent, "{refusing:?} {subscriptions:?}");
+        let later: Vec<Audience> = log.undelivered.iter().map(|one| one.audience).collect();
+        assert_eq!(later, expect, "{refusing:?} {subscriptions:?}");
+        let memory = NotificationLogs::from([(home(), log)]);
+        let next = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, &[Account, Team], None);
+        assert_eq!(next.iter().map(|message| message.audience).collect::<Vec<_>>(), expect);
+    }
 }

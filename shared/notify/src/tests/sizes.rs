@@ -20,7 +20,7 @@ fn event(team: &str, bytes: usize, loses: bool) -> Notification {
 }
 
 fn send(notifications: &[Notification]) -> Vec<Message> {
-    messages(&planned(instance(), &busy(), ENFORCED), notifications, &no_memory(), None)
+    messages(&planned(instance(), &busy(), ENFORCED), notifications, &no_memory(), &[Audience::Team], None)
 }
 
 #[test]

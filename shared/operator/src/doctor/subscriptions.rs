@@ -126,6 +126,7 @@ pub fn summary(subscriptions: &TopicSubscriptions) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::channels::Audience;
     use model::fixture;
     use model::subscriptions::SubscriptionFilter;
     use model::subscriptions::SubscriptionState::{Confirmed, Deleted, Pending};
@@ -137,6 +138,7 @@ mod tests {
 
     fn subscriptions(states: &[SubscriptionState]) -> TopicSubscriptions {
         let one = |state: &SubscriptionState| Subscription {
+            audience: Audience::Team,
             protocol: "email".to_owned(),
             endpoint: "ada@example.com".to_owned(),
             state: *state,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use model::channels::Audience;
 use model::id::ResourceId;
 use model::instance::Instance;
 use model::mode::Mode;
@@ -11,7 +12,9 @@ use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord}
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{ActivityCache, BusyEvidence, QueryResult, UnknownUsage, Usage};
-use notify::{ConfigFault, config_fault_notification, late_notifications, messages, notifications, update_log};
+use notify::{
+    ConfigFault, Delivery, Message, config_fault_notification, late_notifications, messages, notifications, update_log,
+};
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -213,11 +216,12 @@ proptest! {
             *outcome = StepOutcome::from_kind(kind);
         }
         let notified = notifications(&report, &memory, &home, now());
-        let messages = messages(&report, &notified, &memory, None);
+        let messages = messages(&report, &notified, &memory, &[Audience::Team], None);
         prop_assert!(messages.iter().all(|message| message.body.len() < MESSAGE_BYTES_MAX));
-        let teams: BTreeSet<String> = messages.into_iter().map(|message| message.team).filter(|_| is_heard).collect();
+        let sent: Vec<(Message, bool)> = messages.into_iter().map(|message| (message, is_heard)).collect();
+        let delivery = Delivery::new(&sent, &[Audience::Team], &report, &notified, None);
         let late = late_notifications(&report, &notified, &memory, &home, now());
-        let after = update_log(&memory, &report, &notified, &late, &teams, None, now());
+        let after = update_log(&memory, &report, &notified, &late, &delivery, None, now());
         let written = serde_json::to_value(&after[&home]).unwrap();
         prop_assert_eq!(&serde_json::from_value::<NotificationLog>(written).unwrap(), &after[&home]);
     }

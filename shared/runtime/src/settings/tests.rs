@@ -8,7 +8,11 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
         "CURFEW_MODE" => mode.map(OsString::from),
-        "CURFEW_JOB_PROFILE" | "CURFEW_TRIGGER_BUCKETS" | "CURFEW_CHAT_TOPIC_ARN" | "CURFEW_EVENT_BUS" => None,
+        "CURFEW_JOB_PROFILE"
+        | "CURFEW_TRIGGER_BUCKETS"
+        | "CURFEW_ACCOUNT_TOPIC_ARN"
+        | "CURFEW_CHAT_TOPIC_ARN"
+        | "CURFEW_EVENT_BUS" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -96,7 +100,10 @@ fn a_topic_is_a_standard_topics_arn() {
         "arn:aws-cn:sns:cn-north-1:123456789012:a",
         "arn:aws-us-gov:sns:us-gov-west-1:123456789012:Curfew_Topic-8Jx1",
     ] {
-        assert_eq!(read(Some(BUCKET), Some(arn), None).map(|settings| settings.channels.topic_arn), Ok(arn.to_owned()));
+        assert_eq!(
+            read(Some(BUCKET), Some(arn), None).map(|settings| settings.channels.topics.teams),
+            Ok(arn.to_owned())
+        );
     }
     for arn in [
         "curfew",

@@ -1,5 +1,6 @@
 //! What happens to the instances of a team whose announcements no one reads.
 
+use model::channels::Audience;
 use model::fixture::subscriptions;
 use model::notification_log::NO_TEAM;
 use model::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
@@ -31,6 +32,7 @@ impl Account {
 /// The only subscription, which waits for its confirmation.
 fn pending() -> TopicSubscriptions {
     let subscription = Subscription {
+        audience: Audience::Team,
         protocol: "email".to_owned(),
         endpoint: "ada@example.com".to_owned(),
         state: SubscriptionState::Pending,

@@ -12,7 +12,7 @@ use billing::price::{PriceDocument, PriceQueries, PriceQuery};
 use execution::{Run, budgets};
 use futures::future::join;
 use jiff::{SignedDuration, Timestamp};
-use model::channels::NotificationChannels;
+use model::channels::{MessageTopics, NotificationChannels};
 use model::config::Config;
 use model::fixture;
 use model::id::{Region, ResourceId};
@@ -100,7 +100,7 @@ impl Cloud for Account<'_> {
         Observation { items: vec![self.home.clone()], gaps: Vec::new() }
     }
 
-    async fn subscriptions(&self, _topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+    async fn subscriptions(&self, _topics: &MessageTopics) -> Result<TopicSubscriptions, CallError> {
         Ok(fixture::subscriptions(&[None]))
     }
 
