@@ -64,6 +64,7 @@ def deploy(account: Account, mode: str = "enforce", role_path: str = "/") -> Dep
     stack.made = {
         "StateBucket": ("AWS::S3::Bucket", BUCKET),
         "Topic": ("AWS::SNS::Topic", account.topic_arn),
+        "AccountTopic": ("AWS::SNS::Topic", account.aws.client("sns").create_topic(Name="everything")["TopicArn"]),
         "TopicKey": ("AWS::KMS::Key", _KEY),
         "FailedEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{_QUEUE}"),
         "JobEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{STACK}-JobEvents-1ABC"),

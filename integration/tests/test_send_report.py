@@ -109,7 +109,7 @@ def test_a_denied_metric_is_a_gap_beside_the_rest_of_the_report(sender: ReportAc
     assert "Not known: how hard instances in us-east-1 worked: cloudwatch:ListMetrics" in message["message"], message
 
 
-def mails(sender: ReportAccount) -> dict[str, dict[str, Any]]:
+def mails(sender: Account) -> dict[str, dict[str, Any]]:
     """What SES took, by recipient."""
     with urllib.request.urlopen(f"{sender.aws.endpoint}/moto-api/data.json", timeout=30) as answer:
         sent = json.load(answer)["ses"].get("Message", [])

@@ -111,6 +111,7 @@ ONLY_THIS_ONE_DOES = {
         "ec2:StopInstances",
         "ec2:TerminateInstances",
         "kms:CreateGrant",
+        "ses:SendEmail",
     },
     # What it is seen to need over a job's whole life, and no more; and what Lambda needs to read its queue.
     "run-jobs": (PERMISSIONS - ALL_DO)
@@ -133,6 +134,7 @@ ONLY_THIS_ONE_DOES = {
         "ec2:DescribeRegions",
         "ec2:DescribeSnapshots",
         "ec2:DescribeVolumes",
+        "ses:SendEmail",
     },
     "reap-sagemaker": {
         "application-autoscaling:DescribeScalableTargets",
@@ -166,6 +168,7 @@ ONLY_THIS_ONE_DOES = {
         "sagemaker:StopTrainingJob",
         "sagemaker:UpdateInferenceComponentRuntimeConfig",
         "tag:GetResources",
+        "ses:SendEmail",
     },
 }
 
@@ -483,9 +486,10 @@ def test_cost_explorer_is_asked_only_where_somebody_asks_for_it() -> None:
     assert template()["Parameters"]["CostExplorer"]["Default"] == "no"
 
 
-def test_reports_are_mailed_only_from_the_address_that_somebody_named() -> None:
-    (mailing,) = [one for one in allowed(DAILY) if "ses:SendEmail" in one.actions]
-    assert mailing.only_if == ("HasReportSender",) and mailing.conditions == {"StringEquals": {"ses:FromAddress": {"Ref": "ReportSender"}}}
+def test_mail_is_sent_only_from_the_address_that_somebody_named() -> None:
+    for function in (DAILY, "reap-instances", "reap-volumes", "reap-sagemaker"):
+        (mailing,) = [one for one in allowed(function) if "ses:SendEmail" in one.actions]
+        assert mailing.only_if == ("HasReportSender",) and mailing.conditions == {"StringEquals": {"ses:FromAddress": {"Ref": "ReportSender"}}}
     assert template()["Conditions"]["HasReportSender"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "ReportSender"}, ""]}]}
     assert template()["Parameters"]["ReportSender"]["Default"] == ""
 

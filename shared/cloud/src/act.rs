@@ -19,7 +19,7 @@ use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::{self, described_as_curfews, filter};
-use crate::{events, sagemaker, sns};
+use crate::{events, sagemaker, ses, sns};
 
 impl Cloud for Aws {
     fn home(&self) -> &Region {
@@ -41,6 +41,10 @@ impl Cloud for Aws {
 
     async fn publish_to_chat(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
         sns::publish(self, topic_arn, message).await
+    }
+
+    async fn mail(&self, sender: &str, recipient: &str, message: &Message) -> Result<(), CallError> {
+        ses::send_text(self, sender, recipient, message).await
     }
 
     async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError> {

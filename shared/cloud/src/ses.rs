@@ -1,6 +1,7 @@
 //! Mails by SES.
 
 use aws_smithy_types::base64;
+use notify::Message;
 use report::Mail;
 use serde_json::{Value, json};
 
@@ -19,6 +20,20 @@ const REPEATED_AT: &[u16] = &[429, 503];
 /// # Errors
 /// If SES did not accept it, or did not answer.
 pub async fn send(aws: &Aws, sender: &str, recipient: &str, mail: &Mail) -> Result<(), CallError> {
+    send_request(aws, &request_body(sender, recipient, mail)).await
+}
+
+/// Sends one message as a mail of plain text, in the home region.
+///
+/// # Errors
+/// If SES did not accept it, or did not answer.
+pub(crate) async fn send_text(aws: &Aws, sender: &str, recipient: &str, message: &Message) -> Result<(), CallError> {
+    let body = json!({ "Text": content(&message.body) });
+    send_request(aws, &envelope(sender, recipient, &json!({ "Subject": content(&message.subject), "Body": body })))
+        .await
+}
+
+async fn send_request(aws: &Aws, request: &Value) -> Result<(), CallError> {
     let call = HttpCall {
         call: "ses:SendEmail",
         region: aws.home(),
@@ -26,26 +41,34 @@ pub async fn send(aws: &Aws, sender: &str, recipient: &str, mail: &Mail) -> Resu
         protocol: JsonProtocol::Rest { path: PATH },
         repeats: Repeats::OnlyAt(REPEATED_AT),
     };
-    call.send(aws, &request_body(sender, recipient, mail)).await.map(drop)
+    call.send(aws, request).await.map(drop)
+}
+
+fn request_body(sender: &str, recipient: &str, mail: &Mail) -> Value {
+    let simple = json!({
+        "Subject": content(&mail.subject),
+        "Body": { "Text": content(&mail.text), "Html": content(&mail.html) },
+        "Attachments": [{
+            "FileName": mail.page_name,
+            "ContentType": "text/html; charset=utf-8",
+            "ContentDisposition": "ATTACHMENT",
+            "RawContent": base64::encode(&mail.page),
+        }],
+    });
+    envelope(sender, recipient, &simple)
 }
 
 /// SES writes the mail itself: nothing of a text can become a header.
-fn request_body(sender: &str, recipient: &str, mail: &Mail) -> Value {
-    let content = |text: &str| json!({ "Data": text, "Charset": "UTF-8" });
+fn envelope(sender: &str, recipient: &str, simple: &Value) -> Value {
     json!({
         "FromEmailAddress": sender,
         "Destination": { "ToAddresses": [recipient] },
-        "Content": { "Simple": {
-            "Subject": content(&mail.subject),
-            "Body": { "Text": content(&mail.text), "Html": content(&mail.html) },
-            "Attachments": [{
-                "FileName": mail.page_name,
-                "ContentType": "text/html; charset=utf-8",
-                "ContentDisposition": "ATTACHMENT",
-                "RawContent": base64::encode(&mail.page),
-            }],
-        } },
+        "Content": { "Simple": simple },
     })
+}
+
+fn content(text: &str) -> Value {
+    json!({ "Data": text, "Charset": "UTF-8" })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! accepted, and the event bus each notification once, when it counts as sent. What they do not accept is a gap, and is not sent
 //! again: people are notified of the gap as of any other.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join;
@@ -11,8 +12,8 @@ use futures::{StreamExt, stream};
 use model::channels::Audience;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::Gap;
-use model::subscriptions::TopicSubscriptions;
-use notify::{Delivery, Event, Message};
+use model::ownership::OwnerSender;
+use notify::{AcceptedNotifications, Answers, Delivery, Event, Message, OwnerMail, Recipients};
 use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{CallError, Cloud, Documents};
@@ -22,42 +23,66 @@ use crate::{AT_ONCE, Run, answer_timeout};
 /// A channel that hangs must not take the time in which a run marks and records what it has announced: ten seconds.
 const CHANNEL_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// SES allows an account 14 mails a second and more, once it may mail anybody (Amazon SES developer guide, "Managing your sending limits").
+const MAILS_AT_ONCE: usize = 2;
+
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
-    /// Sends the messages about the account, and each team its own.
+    /// Sends the messages about the account, each team its own, and the mails to owners.
     pub(crate) async fn notify_teams(
         &self,
         report: &mut Report,
         notifications: &[Notification],
         memory: &NotificationLogs,
-        subscriptions: Option<&TopicSubscriptions>,
+        recipients: Recipients<'_>,
     ) -> Delivery {
         let audiences: Vec<Audience> = self.channels.topics.all().map(|(audience, _)| audience).collect();
-        let messages = notify::messages(report, notifications, memory, &audiences, subscriptions);
+        let messages = notify::messages(report, notifications, memory, &audiences, recipients.subscriptions);
+        let mails = recipients.owner_sender.map(|sender| notify::owner_mails(report, notifications, sender));
         let sent = stream::iter(messages).map(|message| async move {
             let sent = self.publish(&message).await;
             (message, sent)
         });
-        let sent: Vec<(Message, Result<(), CallError>)> = sent.buffered(AT_ONCE).collect().await;
-        let (mut errors, mut answered) = (Vec::new(), Vec::new());
+        let mailed = self.mail_owners(recipients.owner_sender, mails.unwrap_or_default());
+        let (sent, refusals) = join(sent.buffered(AT_ONCE).collect::<Vec<_>>(), mailed).await;
+        let (mut errors, mut messages) = (Vec::new(), Vec::new());
         for (message, sent) in sent {
             let is_accepted = sent.is_ok();
             errors.extend(sent.err().map(|error| (message.teams.clone(), error)));
-            answered.push((message, is_accepted));
+            messages.push((message, is_accepted));
         }
-        let delivery = Delivery::new(&answered, &audiences, report, notifications, subscriptions);
-        for (teams, error) in errors {
-            set_reason_not_marked(report, |team| teams.contains(team) && !delivery.teams.contains(team), &error);
-            report.gaps.push(error.gap());
-        }
+        let unmailed = refusals.keys().cloned().collect();
+        let answers = Answers { audiences: &audiences, messages: &messages, unmailed };
+        let delivery = Delivery::new(answers, report, notifications, recipients);
+        let find_error = |step: &Step| {
+            let team = notify::team_attribute(&step.target);
+            let of_team = errors.iter().find(|(teams, _)| teams.contains(&team)).map(|(_, error)| error);
+            let of_owner = || step.target.owner.as_ref().and_then(|owner| refusals.get(owner));
+            of_owner().or(of_team)
+        };
+        set_reason_not_marked(report, &AcceptedNotifications::new(notifications, &delivery), find_error);
+        // SES refuses all mails for the same reason, or some owners do.
+        let gaps = errors.iter().map(|(_, error)| error.gap()).chain(refusals.values().next().map(CallError::gap));
+        report.gaps.extend(gaps);
         let is_copied = |message: &&Message| {
             message.audience == Audience::Team && delivery.is_accepted(Audience::Team, &message.team)
         };
-        let copied: Vec<&Message> = answered.iter().map(|(message, _)| message).filter(is_copied).collect();
-        let counted: Vec<&Notification> =
-            notifications.iter().filter(|one| one.counts_as_sent(&delivery.teams)).collect();
+        let copied: Vec<&Message> = messages.iter().map(|(message, _)| message).filter(is_copied).collect();
+        let counted: Vec<&Notification> = notifications.iter().filter(|one| delivery.is_settled(one)).collect();
         let gaps = self.copy_to_channels(&copied, &notify::events(report, &counted)).await;
         report.gaps.extend(gaps);
         delivery
+    }
+
+    /// Sends the mails to owners. Returns the owners of whose mails SES did not accept all, with its answer.
+    async fn mail_owners(&self, sender: Option<&OwnerSender>, mails: Vec<OwnerMail>) -> BTreeMap<String, CallError> {
+        let Some(sender) = sender else { return BTreeMap::new() };
+        let sent = stream::iter(mails).map(|OwnerMail { owner, message }| async move {
+            let left = answer_timeout(self.deadline.duration_since((self.clock)()));
+            let sent = tokio::time::timeout(left, self.cloud.mail(sender.address(), &owner, &message)).await;
+            let sent = sent.unwrap_or_else(|_| Err(CallError::timed_out("ses:SendEmail", self.cloud.home(), left)));
+            sent.err().map(|error| (owner, error))
+        });
+        sent.buffer_unordered(MAILS_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
     /// Sends one message while the run has time, because a pace holds messages up. The next run sends the others.
@@ -132,13 +157,18 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     }
 }
 
-/// Says at the steps of these teams, which announce something, why they are not marked.
-fn set_reason_not_marked(report: &mut Report, is_of_team: impl Fn(&str) -> bool, error: &CallError) {
-    let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
-        let is_announced = step.action.announced_actions().is_some() && !step.already_notified;
-        is_announced && outcome.kind == OutcomeKind::NotReached && is_of_team(&notify::team_attribute(&step.target))
+/// Says at each step whose announcement no reader has, why it is not marked.
+fn set_reason_not_marked<'a>(
+    report: &mut Report,
+    accepted: &AcceptedNotifications<'_>,
+    find_error: impl Fn(&Step) -> Option<&'a CallError>,
+) {
+    let is_unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
+        let is_announcement = step.action.announced_actions().is_some() && outcome.kind == OutcomeKind::NotReached;
+        is_announcement && !accepted.has_announcement(step)
     };
-    for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
+    for (step, outcome) in report.steps.iter_mut().filter(is_unmarked) {
+        let Some(error) = find_error(step) else { continue };
         outcome.error = Some(format!("not marked, because its subscribers could not be notified: {error}"));
     }
 }

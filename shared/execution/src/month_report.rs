@@ -11,11 +11,11 @@ use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
 use model::moment::before;
-use model::notification_log::{NO_TEAM, Severity};
+use model::notification_log::Severity;
 use model::observation::{Gap, GapKind};
 use notify::Message;
 use plan::report::Report;
-use ports::{CallError, Cloud as _, ConfigLoadError};
+use ports::{CallError, ConfigLoadError};
 use report::{MonthReport, account_of_topic, digest, mail, render_html};
 use store::Store;
 

@@ -29,7 +29,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
-use notify::{AcceptedNotifications, ConfigFault, Delivery};
+use notify::{AcceptedNotifications, ConfigFault, Delivery, Recipients};
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents, StoreError};
@@ -173,7 +173,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
         let ceiling = subscribers.ceiling().clone();
-        let subscriptions = ceiling.subscriptions();
+        let owner_sender = subscribers.owner_sender().cloned();
+        let recipients = Recipients { subscriptions: ceiling.subscriptions(), owner_sender: owner_sender.as_ref() };
         let blocked = subscribers.check(&mut report, &recalled.memory, self.channels, self.cloud.home());
         let may_stop = self.record_ahead(&mut report).await;
         let unrecorded = if may_stop { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
@@ -194,7 +195,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         .await;
         let mut notifications = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         notifications.extend(pending);
-        let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, subscriptions).await;
+        let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, recipients).await;
         let accepted = AcceptedNotifications::new(&notifications, &delivery);
         self.act(&mut report, |step| {
             step.action.announced_actions().is_some() && !is_marked_first(step) && accepted.has_announcement(step)
@@ -202,7 +203,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         .await;
         let gap = self.record(&mut report).await;
         report.gaps.extend(gap);
-        self.record_notifications(&mut report, &notifications, &delivery, &recalled, subscriptions).await;
+        self.record_notifications(&mut report, &notifications, &delivery, &recalled, recipients.subscriptions).await;
         report
     }
 
@@ -231,7 +232,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut report = self.report_without_steps(0, Vec::new());
         let notification = notify::config_fault_notification(home, fault, error, &recalled.memory, self.now);
         let notifications: Vec<Notification> = notification.into_iter().collect();
-        let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, None).await;
+        let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, Recipients::default()).await;
         self.record_notifications(&mut report, &notifications, &delivery, &recalled, None).await;
     }
 
@@ -312,7 +313,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         } else if !gaps.is_empty() {
             let notifications: Vec<Notification> =
                 gaps.iter().map(|gap| notify::gap_notification(gap, recalled.home())).collect();
-            self.notify_teams(report, &notifications, &NotificationLogs::new(), None).await;
+            self.notify_teams(report, &notifications, &NotificationLogs::new(), Recipients::default()).await;
             report.gaps.extend(gaps);
         }
         for gap in &report.gaps {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use model::ceiling::{Announceability, Ceiling};
+use model::ceiling::{Announceability, AnnouncementTarget, Ceiling};
 use model::channels::NotificationChannels;
 use model::config::Config;
 use model::id::{Region, TeamName};
 use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind};
+use model::ownership::OwnerSender;
 use plan::report::Report;
 use plan::{Action, SnapshotAction, Step};
 use ports::{CallError, Cloud};
@@ -21,6 +22,8 @@ const NAMED_MAX: usize = 5;
 /// What the subscriptions allow the run to enforce.
 pub struct Subscribers {
     ceiling: Ceiling,
+    /// `None` if the run mails no owner.
+    owner_sender: Option<OwnerSender>,
     /// The reason why the subscriptions are unknown.
     gap: Option<Gap>,
     /// The teams that the configuration names, and for which it enforces.
@@ -35,7 +38,18 @@ impl Subscribers {
     /// Subscriptions that were checked before, or need not be.
     #[must_use]
     pub const fn checked(ceiling: Ceiling) -> Self {
-        Self { ceiling, gap: None, enforced: BTreeSet::new(), enforces_by_default: false, enforces_without_team: false }
+        Self {
+            ceiling,
+            owner_sender: None,
+            gap: None,
+            enforced: BTreeSet::new(),
+            enforces_by_default: false,
+            enforces_without_team: false,
+        }
+    }
+
+    pub(crate) const fn owner_sender(&self) -> Option<&OwnerSender> {
+        self.owner_sender.as_ref()
     }
 
     pub(crate) const fn ceiling(&self) -> &Ceiling {
@@ -57,7 +71,8 @@ impl Subscribers {
         let enforced = teams.collect();
         let enforces_by_default = is_enforcing(config.mode);
         let enforces_without_team = enforces_by_default || is_enforcing(config.untagged.mode);
-        Self { ceiling, gap, enforced, enforces_by_default, enforces_without_team }
+        let owner_sender = OwnerSender::from_config(config);
+        Self { ceiling, owner_sender, gap, enforced, enforces_by_default, enforces_without_team }
     }
 
     /// Adds the gaps, and the reason to each step that ends or announces something of a team whose readers are unknown. Returns the targets of
@@ -86,14 +101,18 @@ impl Subscribers {
             } else {
                 continue;
             };
-            if let Announceability::Unknown(reason) = self.ceiling.announceability(step.target.team.as_ref()) {
+            let owner = step.target.owner.as_deref();
+            let is_owner_mailed =
+                self.owner_sender.as_ref().is_some_and(|sender| owner.is_some_and(|owner| sender.mails(owner)));
+            let target = AnnouncementTarget { team: step.target.team.as_ref(), is_owner_mailed };
+            if let Announceability::Unknown(reason) = self.ceiling.announceability(target) {
                 outcome.error = Some(format!("{consequence}: {reason}"));
                 blocked.insert((step.target.region.clone(), step.target.resource.clone()));
             }
         }
-        let gaps = match self.gap {
-            Some(gap) => vec![gap],
-            None => gaps(&self.ceiling, unread, unknown, memory, &channels.topics.teams, home),
+        let gaps = match &self.gap {
+            Some(gap) => vec![gap.clone()],
+            None => self.gaps(unread, unknown, memory, &channels.topics.teams, home),
         };
         report.gaps.extend(gaps);
         blocked
@@ -111,51 +130,54 @@ impl Subscribers {
         let of_steps = report.steps.iter().filter(|(step, _)| is_enforced(step)).map(|(step, _)| &step.target.team);
         self.enforced.iter().chain(of_steps).cloned().collect()
     }
-}
 
-/// The gaps of the teams whose announcements no one reads, or may not read, with these reasons.
-fn gaps(
-    ceiling: &Ceiling,
-    unread: Vec<String>,
-    unknown: Vec<String>,
-    memory: &NotificationLogs,
-    topic_arn: &str,
-    home: &Region,
-) -> Vec<Gap> {
-    let announced = |log: &NotificationLog| {
-        log.resources.values().flat_map(|record| record.announced.values()).map(|one| one.at).collect::<Vec<_>>()
-    };
-    let is_suspended =
-        memory.values().any(|log| announced(log).into_iter().any(|at| ceiling.has_suspended(&log.readers, at)));
-    let observes = if is_suspended {
-        "so Curfew carries out what it announced, and announces nothing more: SNS suspends an e-mail subscription that gets more than 10 \
-         messages a second"
-    } else {
-        "so Curfew only observes"
-    };
-    if ceiling.subscriptions().is_some_and(|subscriptions| !subscriptions.has_confirmed()) {
-        let error = format!(
-            "the topic {topic_arn} has no confirmed subscription, {observes}; subscribe somebody and confirm the e-mail"
-        );
-        return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
+    /// The gaps of the teams whose announcements no one reads, or may not read, with these reasons.
+    fn gaps(
+        &self,
+        unread: Vec<String>,
+        unknown: Vec<String>,
+        memory: &NotificationLogs,
+        topic_arn: &str,
+        home: &Region,
+    ) -> Vec<Gap> {
+        let announced = |log: &NotificationLog| {
+            log.resources.values().flat_map(|record| record.announced.values()).map(|one| one.at).collect::<Vec<_>>()
+        };
+        let is_suspended = memory
+            .values()
+            .any(|log| announced(log).into_iter().any(|at| self.ceiling.has_suspended(&log.readers, at)));
+        let observes = if is_suspended {
+            "so Curfew carries out what it announced, and announces nothing more: SNS suspends an e-mail subscription that gets more than 10 \
+             messages a second"
+        } else if self.owner_sender.is_some() {
+            "so Curfew only observes, except where it mails the owner"
+        } else {
+            "so Curfew only observes"
+        };
+        if self.ceiling.subscriptions().is_some_and(|subscriptions| !subscriptions.has_confirmed()) {
+            let error = format!(
+                "the topic {topic_arn} has no confirmed subscription, {observes}; subscribe somebody and confirm the e-mail"
+            );
+            return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
+        }
+        if is_suspended && unread.is_empty() && unknown.is_empty() {
+            let error = format!(
+                "an e-mail subscription that was confirmed is pending again, because SNS suspends one that gets more than 10 messages a second; its \
+                 subscriber has to confirm it again, or subscribe to {topic_arn} anew"
+            );
+            return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
+        }
+        let by_consequence = [(unread, observes), (unknown, "so it announces nothing there, and ends nothing")];
+        let with_reasons = by_consequence.into_iter().filter(|(reasons, _)| !reasons.is_empty());
+        let to_gap = |(reasons, consequence): (Vec<String>, &str)| {
+            let error = format!(
+                "{}, {consequence}; subscribe somebody to {topic_arn} whose filter policy, if any, lets these warnings through",
+                in_short(reasons)
+            );
+            Gap::new(home, "sns:GetSubscriptionAttributes", error, GapKind::Readers)
+        };
+        with_reasons.map(to_gap).collect()
     }
-    if is_suspended && unread.is_empty() && unknown.is_empty() {
-        let error = format!(
-            "an e-mail subscription that was confirmed is pending again, because SNS suspends one that gets more than 10 messages a second; its \
-             subscriber has to confirm it again, or subscribe to {topic_arn} anew"
-        );
-        return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Readers)];
-    }
-    let by_consequence = [(unread, observes), (unknown, "so it announces nothing there, and ends nothing")];
-    let with_reasons = by_consequence.into_iter().filter(|(reasons, _)| !reasons.is_empty());
-    let to_gap = |(reasons, consequence): (Vec<String>, &str)| {
-        let error = format!(
-            "{}, {consequence}; subscribe somebody to {topic_arn} whose filter policy, if any, lets these warnings through",
-            in_short(reasons)
-        );
-        Gap::new(home, "sns:GetSubscriptionAttributes", error, GapKind::Readers)
-    };
-    with_reasons.map(to_gap).collect()
 }
 
 fn unknown(mode: Mode, error: &CallError) -> (Ceiling, Option<Gap>) {

@@ -39,7 +39,22 @@ struct TopicReaders {
     known: Mutex<BTreeMap<Option<TeamName>, Announceability>>,
 }
 
-/// What the readers of a team's announcements allow.
+/// The resource that something is announced about, by those who may read it.
+#[derive(Debug, Clone, Copy)]
+pub struct AnnouncementTarget<'a> {
+    /// `None` if the resource belongs to no team.
+    pub team: Option<&'a TeamName>,
+    /// `true` if its owner is mailed.
+    pub is_owner_mailed: bool,
+}
+
+impl<'a> From<Option<&'a TeamName>> for AnnouncementTarget<'a> {
+    fn from(team: Option<&'a TeamName>) -> Self {
+        Self { team, is_owner_mailed: false }
+    }
+}
+
+/// What the readers of announcements about a resource allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announceability {
     /// Somebody reads them.
@@ -86,13 +101,15 @@ impl Ceiling {
         }
     }
 
-    /// What the readers of this team's announcements allow; `None` is what belongs to no team.
+    /// What the readers of announcements about this resource allow.
     #[must_use]
-    pub fn announceability(&self, team: Option<&TeamName>) -> Announceability {
+    pub fn announceability<'a>(&self, target: impl Into<AnnouncementTarget<'a>>) -> Announceability {
+        let target = target.into();
         match &self.readers {
             AnnouncementReaders::NotNeeded => Announceability::Announceable,
             AnnouncementReaders::Unknown(reason) => Announceability::Unknown(reason.clone()),
-            AnnouncementReaders::OfTopic(readers) => readers.announceability(team),
+            AnnouncementReaders::OfTopic(_) if target.is_owner_mailed => Announceability::Announceable,
+            AnnouncementReaders::OfTopic(readers) => readers.announceability(target.team),
         }
     }
 
@@ -107,15 +124,20 @@ impl Ceiling {
     /// The maximum for what is not announced yet. Where the readers are unknown it is that of the deployment, so that nothing is called off; the run
     /// announces nothing there, and ends nothing.
     #[must_use]
-    pub fn of(&self, team: Option<&TeamName>) -> Mode {
-        let is_unread = || matches!(self.announceability(team), Announceability::Unread(_));
+    pub fn of<'a>(&self, target: impl Into<AnnouncementTarget<'a>>) -> Mode {
+        let is_unread = || matches!(self.announceability(target), Announceability::Unread(_));
         if self.mode == Mode::Enforce && is_unread() { Mode::Observe } else { self.mode }
     }
 
     /// The maximum for what was announced in enforce mode at that time: what `readers` have received goes on while their subscription is suspended.
     #[must_use]
-    pub fn of_announced(&self, team: Option<&TeamName>, readers: &KnownReaders, announced_at: Timestamp) -> Mode {
-        if self.has_suspended(readers, announced_at) { self.mode } else { self.of(team) }
+    pub fn of_announced<'a>(
+        &self,
+        target: impl Into<AnnouncementTarget<'a>>,
+        readers: &KnownReaders,
+        announced_at: Timestamp,
+    ) -> Mode {
+        if self.has_suspended(readers, announced_at) { self.mode } else { self.of(target) }
     }
 }
 
@@ -191,6 +213,16 @@ mod tests {
         // What is announced while the subscription is suspended has no reader.
         let announced_since = time("2026-09-01T12:10:00Z");
         assert_eq!(ceiling(Enforce, &[suspended]).of_announced(Some(&nlp), &readers, announced_since), Observe);
+    }
+
+    #[test]
+    fn a_mailed_owner_reads_what_is_announced() {
+        let nlp = TeamName::from("nlp");
+        let mailed = AnnouncementTarget { team: Some(&nlp), is_owner_mailed: true };
+        assert_eq!(ceiling(Mode::Enforce, &[]).of(mailed), Mode::Enforce);
+        assert_eq!(ceiling(Mode::Observe, &[]).of(mailed), Mode::Observe);
+        let unknown = Ceiling::with_unknown_readers(Mode::Enforce, "throttled".to_owned());
+        assert_eq!(unknown.announceability(mailed), Announceability::Unknown("throttled".to_owned()));
     }
 
     #[test]

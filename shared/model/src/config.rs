@@ -33,8 +33,8 @@ pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use projects::ProjectsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
-    AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget, Percent, PricesConfig,
-    ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
+    AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, NotifyConfig, OverBudget, Percent,
+    PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 
@@ -91,6 +91,8 @@ pub struct Config {
     pub account: AccountConfig,
     /// The recipients of the report by mail.
     pub report: ReportConfig,
+    /// The recipients of notifications besides the subscribers.
+    pub notify: NotifyConfig,
     /// The account's discounts from the list prices.
     pub prices: PricesConfig,
     /// Settings of teams for themselves, by the value of the team tag.

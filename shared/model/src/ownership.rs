@@ -5,6 +5,9 @@ use crate::fault::breaks_line;
 use crate::id::TeamName;
 use crate::instance::Tags;
 
+/// Length of an address before its `@`, in bytes (RFC 5321, section 4.5.3.1.1).
+const LOCAL_PART_MAX: usize = 64;
+
 /// `true` if a text can be a team's name: not blank, without invisible blanks at its ends, and without control characters, which no tag of
 /// a machine may have.
 #[must_use]
@@ -38,6 +41,48 @@ pub fn team_of(tags: &Tags, config: &Config) -> Option<TeamName> {
 #[must_use]
 pub fn owner_of(tags: &Tags, config: &Config) -> Option<String> {
     value_of(tags, &config.tags.owner).map(str::to_owned)
+}
+
+/// The sender of mails to owners.
+///
+/// Anybody who may tag a resource writes its owner tag. So a mail goes to the domain of the sender alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerSender {
+    address: String,
+}
+
+impl OwnerSender {
+    /// The sender, if owners are mailed.
+    #[must_use]
+    pub fn from_config(config: &Config) -> Option<Self> {
+        let address = config.report.sender.clone().filter(|_| config.notify.owners)?;
+        Some(Self { address })
+    }
+
+    /// The address that mails are sent from.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns `true` if an owner is mailed: the value of the owner tag is a plain address of the sender's domain.
+    #[must_use]
+    pub fn mails(&self, owner: &str) -> bool {
+        let domain = |address: &str| address.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase());
+        let is_plain = |name: &str| {
+            let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+            (1..=LOCAL_PART_MAX).contains(&name.len()) && name.bytes().all(is_legal)
+        };
+        let name = owner.rsplit_once('@').map(|(name, _)| name);
+        name.is_some_and(is_plain) && domain(owner) == domain(&self.address)
+    }
+}
+
+/// Returns `true` if the owner of a resource with these tags is mailed.
+#[must_use]
+pub fn is_owner_mailed(tags: &Tags, config: &Config) -> bool {
+    let sender = OwnerSender::from_config(config);
+    sender.is_some_and(|sender| owner_of(tags, config).is_some_and(|owner| sender.mails(&owner)))
 }
 
 /// The keys with a value that differ from this one only to a program: in case, by blanks, or by letters that look alike.
@@ -80,6 +125,33 @@ fn folded(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_of_the_senders_domain_is_mailed() {
+        let sender = |text: &str| OwnerSender::from_config(&Config::read(text).unwrap());
+        let sending = "[notify]\nowners = true\n[report]\nsender = \"curfew@Example.com\"";
+        let mails = |owner: &str| sender(sending).is_some_and(|sender| sender.mails(owner));
+        for owner in ["ada@example.com", "ada.lovelace+gpu@EXAMPLE.com"] {
+            assert!(mails(owner), "{owner}");
+        }
+        for owner in [
+            "ada",
+            "ada@example.org",
+            "ada@mail.example.com",
+            "@example.com",
+            "ada@eve.example@example.com",
+            "ada <ada@example.com>",
+            "ada,eve@example.com",
+            "ada@example.com ",
+            "ada@example.com\r\nBcc: eve@example.com",
+            "",
+        ] {
+            assert!(!mails(owner), "{owner}");
+        }
+        assert!(!mails(&format!("{}@example.com", "a".repeat(65))));
+        assert_eq!(sender("[notify]\nowners = true"), None);
+        assert_eq!(sender("[report]\nsender = \"curfew@example.com\""), None);
+    }
 
     fn check_team(value: &str, expect: Option<&str>) {
         let config = Config::default();

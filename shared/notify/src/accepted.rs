@@ -17,7 +17,7 @@ impl<'a> AcceptedNotifications<'a> {
     #[must_use]
     pub fn new(notifications: &'a [Notification], delivery: &Delivery) -> Self {
         let mut accepted: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for one in notifications.iter().filter(|one| delivery.teams.contains(&one.team)) {
+        for one in notifications.iter().filter(|one| delivery.is_delivered(one)) {
             if let Some(resource) = &one.resource {
                 accepted.entry((&one.region, resource)).or_default().push(&one.kind);
             }

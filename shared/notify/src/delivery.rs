@@ -1,67 +1,122 @@
-//! Result of sending a run's messages to the topics.
+//! Result of sending a run's messages and mails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::channels::Audience;
 use model::id::Region;
 use model::notification_log::{Notification, UndeliveredCause, UndeliveredParagraph};
+use model::ownership::OwnerSender;
 use model::subscriptions::TopicSubscriptions;
 use plan::report::Report;
 
 use crate::Message;
+use crate::owners::mailed_owner;
 use crate::remember::to_undelivered;
 
-/// Result of sending a run's messages.
+/// The recipients of a run's messages, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Recipients<'a> {
+    /// `None` if they were not read.
+    pub subscriptions: Option<&'a TopicSubscriptions>,
+    /// `None` if owners are not mailed.
+    pub owner_sender: Option<&'a OwnerSender>,
+}
+
+/// The answers to a run's messages and mails.
+#[derive(Debug)]
+pub struct Answers<'a> {
+    /// The topics of the deployment.
+    pub audiences: &'a [Audience],
+    /// The messages, each with `true` if SNS accepted it.
+    pub messages: &'a [(Message, bool)],
+    /// The owners of whose mails SES did not accept all.
+    pub unmailed: BTreeSet<String>,
+}
+
+/// Result of sending a run's messages and mails.
 #[derive(Debug)]
 pub struct Delivery {
-    /// The teams whose notifications count as sent: a topic accepted all of them. Where it is known who reads what is announced to the team,
-    /// that is a topic with a reader.
-    pub teams: BTreeSet<String>,
-    /// The topics of the deployment.
     pub(crate) audiences: Vec<Audience>,
+    /// The teams whose messages a topic accepted; where it is known who reads what is announced to a team, a topic with a reader.
+    teams: BTreeSet<String>,
+    /// Those of them whose announcements no subscriber reads.
+    unread: BTreeSet<String>,
     /// The topics that did not accept every message about a team.
     refused: BTreeSet<(Audience, String)>,
+    owner_sender: Option<OwnerSender>,
+    unmailed: BTreeSet<String>,
     /// The notifications that count as sent, and that one topic did not accept.
     missed: Vec<(Region, UndeliveredParagraph)>,
 }
 
 impl Delivery {
-    /// The result of sending messages with these notifications. `messages`: each with `true` if SNS accepted it.
+    /// The result of sending these notifications.
     #[must_use]
     pub fn new(
-        messages: &[(Message, bool)],
-        audiences_of_deployment: &[Audience],
+        answers: Answers<'_>,
         report: &Report,
         notifications: &[Notification],
-        subscriptions: Option<&TopicSubscriptions>,
+        recipients: Recipients<'_>,
     ) -> Self {
+        let mut delivery = Self {
+            audiences: answers.audiences.to_vec(),
+            teams: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            owner_sender: recipients.owner_sender.cloned(),
+            unmailed: answers.unmailed,
+            missed: Vec::new(),
+        };
         let mut audiences: BTreeMap<&str, BTreeSet<Audience>> = BTreeMap::new();
-        let mut refused = BTreeSet::new();
-        for (message, is_accepted) in messages {
+        for (message, is_accepted) in answers.messages {
             for team in &message.teams {
                 audiences.entry(team).or_default().insert(message.audience);
-            }
-            if !is_accepted {
-                refused.extend(message.teams.iter().map(|team| (message.audience, team.clone())));
+                if !is_accepted {
+                    delivery.refused.insert((message.audience, team.clone()));
+                }
             }
         }
-        let is_sent = |team: &str, audiences: &BTreeSet<Audience>| {
-            let reads = |audience: &&Audience| {
-                subscriptions.is_some_and(|all| all.has_announcement_reader(**audience, team, report.function))
+        for (team, audiences) in audiences {
+            let is_read = |audience: &&Audience| {
+                let read = |all: &TopicSubscriptions| all.has_announcement_reader(**audience, team, report.function);
+                recipients.subscriptions.is_some_and(read)
             };
-            let is_refused = |audience: &Audience| refused.contains(&(*audience, team.to_owned()));
-            let mut reading = audiences.iter().filter(reads).peekable();
-            match reading.peek() {
-                Some(_) => !reading.all(is_refused),
-                None => !audiences.iter().all(is_refused),
+            let read: Vec<&Audience> = audiences.iter().filter(is_read).collect();
+            let counting = if read.is_empty() { audiences.iter().collect() } else { read.clone() };
+            if counting.into_iter().any(|audience| delivery.is_accepted(*audience, team)) {
+                delivery.teams.insert(team.to_owned());
             }
-        };
-        let sent = audiences.iter().filter(|(team, audiences)| is_sent(team, audiences));
-        let teams: BTreeSet<String> = sent.map(|(team, _)| (*team).to_owned()).collect();
-        let delivery = Self { teams, audiences: audiences_of_deployment.to_vec(), refused, missed: Vec::new() };
-        let counted = notifications.iter().filter(|one| delivery.teams.contains(&one.team));
-        let missed = counted.flat_map(|one| delivery.undelivered(one, report)).collect();
-        Self { missed, ..delivery }
+            if read.is_empty() && recipients.subscriptions.is_some() {
+                delivery.unread.insert(team.to_owned());
+            }
+        }
+        let counted = notifications.iter().filter(|one| delivery.is_delivered(one));
+        delivery.missed = counted.flat_map(|one| delivery.undelivered(one, report)).collect();
+        delivery
+    }
+
+    /// Returns `true` if somebody who reads it can have the notification: a topic with a reader accepted all about its team, or SES accepted
+    /// the mails to its owner. Where nobody reads it, it is enough that a topic accepted it.
+    #[must_use]
+    pub fn is_delivered(&self, notification: &Notification) -> bool {
+        let owner = self.owner_sender.as_ref().and_then(|sender| mailed_owner(notification, sender));
+        match owner {
+            Some(owner) if !self.unmailed.contains(owner) => true,
+            Some(_) => self.is_delivered_to_team(&notification.team) && !self.unread.contains(&notification.team),
+            None => self.is_delivered_to_team(&notification.team),
+        }
+    }
+
+    /// Returns `true` if no later run sends the notification again as new: it was delivered, or it is undelivered.
+    #[must_use]
+    pub fn is_settled(&self, notification: &Notification) -> bool {
+        notification.happened || self.is_delivered(notification)
+    }
+
+    /// Returns `true` if a topic accepted every message about the team.
+    #[must_use]
+    pub fn is_delivered_to_team(&self, team: &str) -> bool {
+        self.teams.contains(team)
     }
 
     /// Returns `true` if the topic of this audience accepted every message about the team, or there was none.

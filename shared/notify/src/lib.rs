@@ -14,6 +14,7 @@ mod first_line;
 mod headline;
 mod lead;
 mod message;
+mod owners;
 mod paragraph;
 mod remember;
 mod subject;
@@ -41,9 +42,10 @@ use plan::{
 
 pub use accepted::AcceptedNotifications;
 pub use chat::to_chat;
-pub use delivery::Delivery;
+pub use delivery::{Answers, Delivery, Recipients};
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
+pub use owners::{OwnerMail, owner_mails};
 pub use remember::{record_ahead, update_log};
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has

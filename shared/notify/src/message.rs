@@ -80,12 +80,11 @@ pub fn messages(
             by_attribute.entry((*audience, team)).or_default().push(paragraph);
         }
     }
-    let of_attribute = |((audience, team), mut paragraphs): ((Audience, &str), Vec<MessageParagraph<'_>>)| {
-        paragraphs.sort_by_cached_key(Rank::from_paragraph);
+    let of_attribute = |((audience, team), paragraphs): ((Audience, &str), Vec<MessageParagraph<'_>>)| {
         let is_read_with = |severity| {
             subscriptions.is_none_or(|all| all.is_read_with_severity(severity, audience, team, report.function))
         };
-        let parts = split_by_readers(paragraphs, is_read_with).into_iter().flat_map(split_by_size);
+        let parts = in_parts(paragraphs, is_read_with).into_iter();
         parts.map(|part| message(report, audience, team, &part)).collect::<Vec<Message>>()
     };
     by_attribute.into_iter().flat_map(of_attribute).collect()
@@ -146,6 +145,15 @@ fn fitting(text: &Paragraph) -> String {
     format!("{}{cut}", &text[..end])
 }
 
+/// The paragraphs of each message, in their order.
+pub(super) fn in_parts(
+    mut paragraphs: Vec<MessageParagraph<'_>>,
+    is_read_with: impl Fn(Severity) -> bool,
+) -> Vec<Vec<MessageParagraph<'_>>> {
+    paragraphs.sort_by_cached_key(Rank::from_paragraph);
+    split_by_readers(paragraphs, is_read_with).into_iter().flat_map(split_by_size).collect()
+}
+
 /// Separates warnings from what is more severe, if they announce something and their readers would not receive the greatest severity.
 fn split_by_readers(
     paragraphs: Vec<MessageParagraph<'_>>,
@@ -188,7 +196,7 @@ fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagr
     parts
 }
 
-fn message(report: &Report, audience: Audience, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
+pub(super) fn message(report: &Report, audience: Audience, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
     let severity = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
     let notifications: Vec<&Notification> = paragraphs.iter().filter_map(MessageParagraph::notification).collect();
     let lead = Lead::from_paragraphs(paragraphs);

@@ -48,18 +48,17 @@ pub fn update_log(
     now: Timestamp,
 ) -> NotificationLogs {
     let accepted = AcceptedNotifications::new(notifications, delivery);
-    let delivered = &delivery.teams;
     memory
         .iter()
         .map(|(region, before)| {
             let region_notifications: Vec<&Notification> =
                 notifications.iter().filter(|one| one.region == *region).collect();
             let mut after = before.clone();
-            after.gaps = gaps(before, &region_notifications, report, delivered, now);
+            after.gaps = gaps(before, &region_notifications, report, delivery, now);
             after.undelivered = undelivered(before, &region_notifications, report, delivery, region);
             if !is_unseen(region, report) {
                 (after.resources, after.hosts) = records(region, before, report);
-                for one in region_notifications.iter().filter(|one| one.counts_as_sent(delivered)) {
+                for one in region_notifications.iter().filter(|one| delivery.is_settled(one)) {
                     remember_state(&mut after, one, now);
                 }
                 for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
@@ -70,7 +69,7 @@ pub fn update_log(
                         accepted.has_announcement(step),
                         subscriptions,
                     );
-                    if !is_unsent(&step.target, &region_notifications, delivered) {
+                    if !is_unsent(&step.target, &region_notifications, delivery) {
                         remember_refusal(&mut after, report, step, outcome);
                     }
                     keep_uncancelled(&mut after, before, step, outcome.kind);
@@ -234,9 +233,9 @@ fn keep_uncancelled(after: &mut NotificationLog, before: &NotificationLog, step:
 }
 
 /// Returns `true` if SNS did not accept the notification about this resource. The next run then meets the refusal again, and sends it.
-fn is_unsent(target: &Target, notifications: &[&Notification], delivered: &BTreeSet<String>) -> bool {
+fn is_unsent(target: &Target, notifications: &[&Notification], delivery: &Delivery) -> bool {
     let mut about_it = notifications.iter().filter(|one| one.resource.as_ref() == Some(&target.resource));
-    about_it.any(|one| !one.counts_as_sent(delivered))
+    about_it.any(|one| !delivery.is_settled(one))
 }
 
 /// Records what AWS refused, and forgets that once it was done. What it refuses to a person who chose the resource, it may allow a run.
@@ -318,7 +317,7 @@ fn gaps(
     before: &NotificationLog,
     notifications: &[&Notification],
     report: &Report,
-    delivered: &BTreeSet<String>,
+    delivery: &Delivery,
     now: Timestamp,
 ) -> BTreeMap<NotificationKey, NotificationEntry> {
     let stands = |topic: &NotificationKey| report.gaps.iter().any(|gap| *topic == NotificationKey::gap(gap));
@@ -326,7 +325,7 @@ fn gaps(
     gaps.retain(|topic, entry| {
         report.has_only_chosen_resources || stands(topic) || now.duration_since(entry.at) < REPEAT_AFTER
     });
-    let new = notifications.iter().filter(|one| one.resource.is_none() && delivered.contains(&one.team));
+    let new = notifications.iter().filter(|one| one.resource.is_none() && delivery.is_delivered(one));
     gaps.extend(new.filter_map(|one| state_entry(one, now)));
     gaps
 }
@@ -339,7 +338,7 @@ fn undelivered(
     region: &Region,
 ) -> Vec<UndeliveredParagraph> {
     let still = before.undelivered.iter().filter(|one| !delivery.is_accepted(one.audience, &one.team)).cloned();
-    let happened = notifications.iter().filter(|one| one.happened && !delivery.teams.contains(&one.team));
+    let happened = notifications.iter().filter(|one| one.happened && !delivery.is_delivered(one));
     let new = happened.flat_map(|one| delivery.undelivered(one, report)).map(|(_, one)| one);
     let mut all: Vec<UndeliveredParagraph> = still.chain(new).chain(delivery.missed(region)).collect();
     all.drain(..all.len().saturating_sub(UNDELIVERED_MAX));

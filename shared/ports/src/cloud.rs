@@ -96,6 +96,9 @@ pub trait Cloud {
         self.publish(topic_arn, message).await
     }
 
+    /// Mails one message to an address, in the home region.
+    async fn mail(&self, sender: &str, recipient: &str, message: &Message) -> Result<(), CallError>;
+
     /// Sends events to a bus of the home region. An error says how many of them were not accepted.
     async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError>;
 

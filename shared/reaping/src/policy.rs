@@ -3,7 +3,7 @@
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use jiff::Timestamp;
-use model::ceiling::Ceiling;
+use model::ceiling::{AnnouncementTarget, Ceiling};
 use model::config::Config;
 use model::curfew_tags::CurfewTags;
 use model::id::TeamName;
@@ -11,7 +11,7 @@ use model::instance::Tags;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::moment::after;
-use model::ownership::{missing_tags, team_of};
+use model::ownership::{is_owner_mailed, missing_tags, team_of};
 use model::rule::ResourceAction;
 use model::subscriptions::KnownReaders;
 use plan::{Evidence, NotifyOnlyReason};
@@ -96,9 +96,11 @@ impl Policy {
         readers: &KnownReaders,
     ) -> Mode {
         let team = team_of(owner_tags, &self.config);
+        let is_owner_mailed = is_owner_mailed(owner_tags, &self.config);
+        let target = AnnouncementTarget { team: team.as_ref(), is_owner_mailed };
         match announced.filter(|announced| announced.mode == Mode::Enforce) {
-            Some(announced) => self.ceiling.of_announced(team.as_ref(), readers, announced.at),
-            None => self.ceiling.of(team.as_ref()),
+            Some(announced) => self.ceiling.of_announced(target, readers, announced.at),
+            None => self.ceiling.of(target),
         }
     }
 

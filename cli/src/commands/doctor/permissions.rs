@@ -166,5 +166,6 @@ fn place(stack: &Deployment) -> Option<DeploymentArns> {
     let queue = made("FailedEvents").and_then(|url| url.rsplit('/').next());
     let key_arn = made("TopicKey").map(|id| format!("arn:{partition}:kms:{region}:{account}:key/{id}"));
     let queue_arn = queue.map(|name| format!("arn:{partition}:sqs:{region}:{account}:{name}"));
-    Some(DeploymentArns { key_arn, queue_arn, log_groups: stack.log_groups().collect(), ..place })
+    let account_topic_arn = made("AccountTopic").cloned();
+    Some(DeploymentArns { account_topic_arn, key_arn, queue_arn, log_groups: stack.log_groups().collect(), ..place })
 }

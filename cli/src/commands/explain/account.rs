@@ -7,14 +7,14 @@ use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use cloud::operator::ResourceKind;
 use execution::IdleThresholds;
-use model::ceiling::{Announceability, Ceiling};
+use model::ceiling::{Announceability, AnnouncementTarget, Ceiling};
 use model::config::Config;
-use model::id::{Region, ResourceId, TeamName};
+use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 use model::notification_log::{CarriedOut, NotificationLog, NotificationLogs};
 use model::observation::{Gap, Observation, ObservedResource};
-use model::ownership::team_of;
+use model::ownership::{is_owner_mailed, team_of};
 use model::sagemaker::SageMakerResource;
 use model::subscriptions::TopicSubscriptions;
 use model::usage::{ActivityCache, Usage};
@@ -74,12 +74,18 @@ impl ExplanationContext {
             .map_or_else(|| Ceiling::fixed(mode), |all| Ceiling::with_readers(mode, function, all))
     }
 
-    /// Notes that nobody reads what is announced about a resource of this team. `log` has what was announced about it.
-    fn note_unread_team(&mut self, ceiling: &Ceiling, team: Option<&TeamName>, id: &ResourceId, log: &NotificationLog) {
+    /// Notes that nobody reads what is announced about a resource. `log` has what was announced about it.
+    fn note_unread(
+        &mut self,
+        ceiling: &Ceiling,
+        target: AnnouncementTarget<'_>,
+        id: &ResourceId,
+        log: &NotificationLog,
+    ) {
         let announced = log.resources.get(id).into_iter().flat_map(|record| record.announced.values());
         let is_suspended = announced.into_iter().any(|one| ceiling.has_suspended(&log.readers, one.at));
         let is_confirmed = ceiling.subscriptions().is_none_or(TopicSubscriptions::has_confirmed);
-        let note = match ceiling.announceability(team) {
+        let note = match ceiling.announceability(target) {
             Announceability::Announceable => return,
             Announceability::Unread(reason) if is_suspended => {
                 format!("{reason}, so Curfew carries out what it announced, and announces nothing more")
@@ -133,7 +139,9 @@ impl<'a> ExplainAccount<'a> {
             jobs: self.jobs(&seen, &mut besides).await,
         };
         let team = team_of(seen.tags(), &self.config);
-        besides.note_unread_team(&policy.ceiling, team.as_ref(), seen.id(), &notices);
+        let is_owner_mailed = is_owner_mailed(seen.tags(), &self.config);
+        let target = AnnouncementTarget { team: team.as_ref(), is_owner_mailed };
+        besides.note_unread(&policy.ceiling, target, seen.id(), &notices);
         match &seen {
             ObservedResource::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
             ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => {

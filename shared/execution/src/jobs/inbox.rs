@@ -1,7 +1,5 @@
 //! Accepts or rejects the documents that teams put into the inbox.
 
-use std::collections::BTreeSet;
-
 use futures::{StreamExt, stream};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake, Sweep};
 use model::fault::shortened;
@@ -9,6 +7,7 @@ use model::id::TeamName;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
+use notify::Delivery;
 use store::{
     Backlog, InboxAnswers, InboxObject, ListedObject, StoreError, Submission, has_legal_keys, is_answerable,
     match_answers,
@@ -270,8 +269,8 @@ pub(super) struct Acceptance {
 }
 
 impl Acceptance {
-    pub(super) fn is_told(&self, teams: &BTreeSet<String>) -> bool {
-        self.answer.job.as_ref().is_some_and(|job| teams.contains(job.team.as_str()))
+    pub(super) fn is_told(&self, delivery: &Delivery) -> bool {
+        self.answer.job.as_ref().is_some_and(|job| delivery.is_delivered_to_team(job.team.as_str()))
     }
 }
 

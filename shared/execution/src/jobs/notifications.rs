@@ -2,14 +2,13 @@
 //!
 //! A closed job stays on the index of unfinished jobs until its end was notified, because no run finds it otherwise.
 
-use std::collections::BTreeSet;
-
 use futures::{StreamExt, stream};
 use jobs::{Job, JobId, JobNotification, is_index_search_due};
 use model::config::Config;
 use model::id::TeamName;
 use model::notification_log::{HeadlineObject, NO_TEAM, Notification, NotificationKind};
 use model::observation::Gap;
+use notify::{Delivery, Recipients};
 use plan::report::{JobsReport, Report, RunUsage};
 use ports::Cloud as _;
 use ports::Documents as _;
@@ -120,10 +119,9 @@ impl JobsRun<'_> {
         let about_jobs = jobs.iter().map(|one| &one.pending.notification);
         let about_sweeps = ended_sweeps.iter().map(|(_, notification)| notification);
         let all: Vec<Notification> = remembered.iter().chain(about_jobs).chain(about_sweeps).cloned().collect();
-        let delivery = run.notify_teams(&mut base, &all, &recalled.memory, None).await;
-        let delivered = &delivery.teams;
-        self.record_sent(&mut base, jobs, delivered).await;
-        for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| delivered.contains(&notification.team)) {
+        let delivery = run.notify_teams(&mut base, &all, &recalled.memory, Recipients::default()).await;
+        self.record_sent(&mut base, jobs, &delivery).await;
+        for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| delivery.is_delivered(notification)) {
             let forgotten = run.store.forget_sweep(sweep).await;
             base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
         }
@@ -133,7 +131,7 @@ impl JobsRun<'_> {
         run.record_notifications(&mut base, &remembered, &delivery, &recalled, None).await;
         // Where SNS refused, a later run sends the message, by the log of notifications.
         let is_logged = !recalled.memory.is_empty();
-        for acceptance in accepted_sweeps.into_iter().filter(|one| is_logged || one.is_told(delivered)) {
+        for acceptance in accepted_sweeps.into_iter().filter(|one| is_logged || one.is_told(&delivery)) {
             let unwritten = Box::pin(self.accept_sweep(acceptance)).await.err();
             base.gaps.extend(unwritten.map(|error| error.gap(run.cloud.home())));
         }
@@ -149,8 +147,8 @@ impl JobsRun<'_> {
     }
 
     /// A run that has written the job since notifies again: no notification is lost, but a message may come twice.
-    async fn record_sent(&self, base: &mut Report, unsent: Vec<UnsentNotification>, delivered: &BTreeSet<String>) {
-        let sent = unsent.into_iter().filter(|one| delivered.contains(&one.pending.notification.team));
+    async fn record_sent(&self, base: &mut Report, unsent: Vec<UnsentNotification>, delivery: &Delivery) {
+        let sent = unsent.into_iter().filter(|one| delivery.is_delivered(&one.pending.notification));
         let writes = stream::iter(sent).map(|UnsentNotification { job, etag, pending }| async move {
             let job = Job { notified: Some(pending.fingerprint), ..job };
             match self.run.store.write_job(&job, etag.as_deref()).await {

@@ -256,6 +256,10 @@ impl Cloud for Session {
         Ok(model::fixture::subscriptions(&[None]))
     }
 
+    async fn mail(&self, _sender: &str, _recipient: &str, _message: &Message) -> Result<(), CallError> {
+        unimplemented!("no owner is mailed")
+    }
+
     async fn publish(&self, _topic_arn: &str, message: &Message) -> Result<(), CallError> {
         self.effect().await;
         let refused = |kind| Err(self.failed("sns:Publish", kind, "the simulation refuses it"));

@@ -112,9 +112,10 @@ fn metrics_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
     lacking.map(|kind| (vec!["metrics", kind, "utilization"], UNDECLARED_UNIT.to_owned()))
 }
 
-fn report_notes(config: &Config) -> Option<KeyedNote<'_>> {
-    let is_vain = config.report.email.is_some() && config.report.sender.is_none();
-    is_vain.then(|| (vec!["report", "email"], NO_SENDER.to_owned()))
+fn report_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
+    let needing = [(config.report.email.is_some(), ["report", "email"]), (config.notify.owners, ["notify", "owners"])];
+    let vain = needing.into_iter().filter(|(is_set, _)| *is_set && config.report.sender.is_none());
+    vain.map(|(_, key)| (key.to_vec(), NO_SENDER.to_owned()))
 }
 
 /// The places that enforce without saying what that means for the NVMe storage of idle machines.

@@ -313,6 +313,14 @@ pub struct ReportConfig {
     pub email: Option<String>,
 }
 
+/// `[notify]`: who is notified besides the subscribers of the topics.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotifyConfig {
+    /// `true` if the owner of a resource is mailed from `[report] sender`, where the owner tag is an address of the sender's domain.
+    pub owners: bool,
+}
+
 /// `[prices]`: what this account pays less than the list says.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

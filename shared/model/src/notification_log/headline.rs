@@ -246,6 +246,14 @@ mod tests {
     }
 
     #[test]
+    fn headlines_of_several_teams_name_none() {
+        let one = stop("i-0abc", Some("2026-09-01T18:00:00Z"), hourly(1_006_000));
+        let now = NOW.parse::<Timestamp>().unwrap().in_tz("UTC").unwrap();
+        let described = Headline::describe(&[&one, &one], &BTreeSet::from(["nlp", NO_TEAM]), &now);
+        assert_snapshot!(described, @"Curfew will stop 2 instances of several teams at 2026-09-01 18:00 UTC: $2.01/h");
+    }
+
+    #[test]
     fn a_resource_has_its_type_and_name_and_a_time_also_that_of_the_account() {
         let one =
             stop("i-0abc", Some("2026-09-01T22:30:00Z"), hourly(1_006_000)).with_details("g5.xlarge", Some("a b"));

@@ -1,7 +1,5 @@
 //! One notification: a paragraph as data, and whether earlier runs sent it.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -99,12 +97,6 @@ impl Notification {
     #[must_use]
     pub fn is_all_done(&self) -> bool {
         self.mode.is_none() && matches!(&self.kind, NotificationKind::State { topic, .. } if topic.is_about_budget())
-    }
-
-    /// `true` if no later run sends the notification again as new: SNS accepted its message, or it is undelivered.
-    #[must_use]
-    pub fn counts_as_sent(&self, delivered: &BTreeSet<String>) -> bool {
-        self.happened || delivered.contains(&self.team)
     }
 
     /// No two of a run share it.

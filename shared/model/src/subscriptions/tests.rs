@@ -67,6 +67,28 @@ fn the_readers_of_an_announcement_may_not_get_a_greater_severity() {
 }
 
 #[test]
+fn a_subscriber_of_the_account_reads_what_is_announced_to_each_team() {
+    let account = |policy| Subscription { audience: Audience::Account, ..confirmed("platform", policy) };
+    check(&[account(None)], "nlp", Ok(&["platform"]));
+    check(&[account(Some(r#"{"severity": ["warning"]}"#))], "nlp", Ok(&["platform"]));
+    let reason = "no reader: the only confirmed subscription filters out messages of severity warning about team nlp";
+    check(&[account(Some(r#"{"team": ["nlp"]}"#))], "nlp", Err(reason));
+    assert_ne!(account(None).key(), confirmed("platform", None).key(), "one of the two may be suspended");
+    let both = topic(&[account(Some(r#"{"severity": ["warning"]}"#)), confirmed("ada", None)]);
+    let is_read = |audience| both.is_read_with_severity(Severity::Error, audience, "nlp", FUNCTION);
+    assert_eq!((is_read(Audience::Account), is_read(Audience::Team)), (false, true));
+    let has_reader = |all: &[Subscription], audience| topic(all).has_announcement_reader(audience, "nlp", FUNCTION);
+    assert!(has_reader(&[account(None)], Audience::Account) && !has_reader(&[account(None)], Audience::Team));
+}
+
+#[test]
+fn a_filter_policy_that_is_unknown_may_leave_out_the_greater_severity() {
+    let unreadable =
+        Subscription { filter: SubscriptionFilter::Unreadable("denied".to_owned()), ..confirmed("ada", None) };
+    assert!(!topic(&[unreadable]).is_read_with_severity(Severity::Error, Audience::Team, "nlp", FUNCTION));
+}
+
+#[test]
 fn the_reason_says_what_is_missing() {
     let pending = subscription("ada", "PendingConfirmation", None);
     let deleted = subscription("grace", "Deleted", None);

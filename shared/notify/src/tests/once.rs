@@ -20,7 +20,8 @@ fn deliver(
             (message, is_accepted)
         })
         .collect();
-    Delivery::new(&sent, &audiences, report, notifications, None)
+    let answers = Answers { audiences: &audiences, messages: &sent, unmailed: BTreeSet::new() };
+    Delivery::new(answers, report, notifications, Recipients::default())
 }
 
 /// The memory after a run whose messages were accepted, except those of `unreachable` teams.
@@ -228,7 +229,9 @@ fn stopped_with_topics(
             (message, is_accepted)
         })
         .collect();
-    let delivery = Delivery::new(&sent, &audiences, &report, &notifications, subscriptions);
+    let answers = Answers { audiences: &audiences, messages: &sent, unmailed: BTreeSet::new() };
+    let recipients = Recipients { subscriptions, owner_sender: None };
+    let delivery = Delivery::new(answers, &report, &notifications, recipients);
     let log = update_log(&no_memory(), &report, &notifications, &[], &delivery, subscriptions, time(NOW));
     (delivery, log[&home()].clone())
 }
@@ -257,11 +260,41 @@ fn a_topic_gets_later_what_it_did_not_accept_and_the_other_does_not_get_it_twice
         (&[Account, Team], both_read(), false, &[Account, Team]),
     ] {
         let (delivery, log) = stopped_with_topics(refusing, subscriptions.as_ref());
-        assert_eq!(delivery.teams.contains("vision"), is_sent, "{refusing:?} {subscriptions:?}");
+        assert_eq!(delivery.is_delivered_to_team("vision"), is_sent, "{refusing:?} {subscriptions:?}");
         let later: Vec<Audience> = log.undelivered.iter().map(|one| one.audience).collect();
         assert_eq!(later, expect, "{refusing:?} {subscriptions:?}");
         let memory = NotificationLogs::from([(home(), log)]);
         let next = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, &[Account, Team], None);
         assert_eq!(next.iter().map(|message| message.audience).collect::<Vec<_>>(), expect);
     }
+}
+
+#[test]
+fn an_owner_who_is_mailed_reads_it_where_nobody_else_does() {
+    let config =
+        model::config::Config::read("[notify]\nowners = true\n[report]\nsender = \"curfew@example.com\"").unwrap();
+    let sender = model::ownership::OwnerSender::from_config(&config).unwrap();
+    let nobody = TopicSubscriptions::new(Vec::new(), true);
+    let report = planned(instance().tag("Owner", "ada@example.com"), &idle(), ENFORCED);
+    let notifications = notify(&report);
+    let mails = owner_mails(&report, &notifications, &sender);
+    let [mail] = &mails[..] else { panic!("{mails:?}") };
+    assert_eq!(mail.owner, "ada@example.com");
+    assert!(mail.message.subject.contains("i-0abc"), "{}", mail.message.subject);
+    let sent = messages(&report, &notifications, &no_memory(), &[Audience::Team], Some(&nobody));
+    let sent: Vec<(Message, bool)> = sent.into_iter().map(|message| (message, true)).collect();
+    // Whether somebody receives the announcement.
+    for (unmailed, subscriptions, expect) in [
+        (BTreeSet::new(), Some(&nobody), true),
+        (BTreeSet::from(["ada@example.com".to_owned()]), Some(&nobody), false),
+        (BTreeSet::from(["ada@example.com".to_owned()]), Some(&model::fixture::subscriptions(&[None])), true),
+        (BTreeSet::from(["ada@example.com".to_owned()]), None, true),
+    ] {
+        let answers = Answers { audiences: &[Audience::Team], messages: &sent, unmailed };
+        let recipients = Recipients { subscriptions, owner_sender: Some(&sender) };
+        let delivery = Delivery::new(answers, &report, &notifications, recipients);
+        assert_eq!(delivery.is_delivered(&notifications[0]), expect, "{delivery:?}");
+    }
+    let finding = notify(&planned(instance().tag("Owner", "ada@example.com").tag("curfew:mode", "on"), &idle(), ""));
+    assert_eq!(owner_mails(&report, &finding, &sender), [], "information is not mailed");
 }

@@ -48,7 +48,9 @@ pub struct DeploymentArns {
     pub bucket: String,
     /// The topic's ARN.
     pub topic_arn: String,
-    /// The ARN of the topic's key.
+    /// The ARN of the topic with one message a run about the account.
+    pub account_topic_arn: Option<String>,
+    /// The ARN of the topics' key.
     pub key_arn: Option<String>,
     /// The ARN of the queue of failed events.
     pub queue_arn: Option<String>,
@@ -69,6 +71,7 @@ impl DeploymentArns {
             role_path: "/".to_owned(),
             bucket: bucket.to_owned(),
             topic_arn: topic_arn.to_owned(),
+            account_topic_arn: None,
             key_arn: None,
             queue_arn: None,
             log_groups: BTreeMap::new(),

@@ -13,7 +13,8 @@ use model::observation::{Gap, GapKind, Observation};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{ActivityCache, BusyEvidence, QueryResult, UnknownUsage, Usage};
 use notify::{
-    ConfigFault, Delivery, Message, config_fault_notification, late_notifications, messages, notifications, update_log,
+    Answers, ConfigFault, Delivery, Message, Recipients, config_fault_notification, late_notifications, messages,
+    notifications, update_log,
 };
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use proptest::collection::{btree_map, vec};
@@ -219,7 +220,8 @@ proptest! {
         let messages = messages(&report, &notified, &memory, &[Audience::Team], None);
         prop_assert!(messages.iter().all(|message| message.body.len() < MESSAGE_BYTES_MAX));
         let sent: Vec<(Message, bool)> = messages.into_iter().map(|message| (message, is_heard)).collect();
-        let delivery = Delivery::new(&sent, &[Audience::Team], &report, &notified, None);
+        let answers = Answers { audiences: &[Audience::Team], messages: &sent, unmailed: BTreeSet::new() };
+        let delivery = Delivery::new(answers, &report, &notified, Recipients::default());
         let late = late_notifications(&report, &notified, &memory, &home, now());
         let after = update_log(&memory, &report, &notified, &late, &delivery, None, now());
         let written = serde_json::to_value(&after[&home]).unwrap();

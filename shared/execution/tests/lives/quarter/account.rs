@@ -104,6 +104,10 @@ impl Cloud for Account<'_> {
         Ok(fixture::subscriptions(&[None]))
     }
 
+    async fn mail(&self, _sender: &str, _recipient: &str, _message: &Message) -> Result<(), CallError> {
+        unimplemented!("no owner is mailed")
+    }
+
     async fn publish(&self, _topic_arn: &str, _message: &Message) -> Result<(), CallError> {
         Ok(())
     }

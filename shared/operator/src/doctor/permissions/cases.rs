@@ -215,8 +215,11 @@ impl CaseBuilder<'_> {
             self.case("sns:Publish", topic_arn, "the topic", Always, REPORTS),
             self.case("sns:Publish", &format!("{topic_arn}-other"), "another topic", Never, OTHERS),
         ];
-        if !is_reader {
-            cases.push(self.case("sns:ListSubscriptionsByTopic", topic_arn, "the topic", Always, listens));
+        if let Some(account_topic) = &self.place.account_topic_arn {
+            cases.push(self.case("sns:Publish", account_topic, "the topic of the account", Always, REPORTS));
+        }
+        for topic in std::iter::once(topic_arn).chain(&self.place.account_topic_arn).filter(|_| !is_reader) {
+            cases.push(self.case("sns:ListSubscriptionsByTopic", topic, "the topic", Always, listens));
         }
         // `run-jobs` announces nothing.
         if !is_reader && self.function != "run-jobs" {
