@@ -368,8 +368,9 @@ class Account:
         self._told = len(told)
         return run
 
-    def tick_at(self, moment: datetime, **how: Any) -> Run:
-        """One run that begins at this moment by its process's own clock, which runs on from there."""
+    def tick_at(self, moment: datetime, stands: bool = True, **how: Any) -> Run:
+        """One run at this moment by its process's own clock, which stands meanwhile, if not said otherwise, and then runs on from there: how long
+        the run takes until it looks at the clock changes nothing."""
         if self._clock is None:
             self.stop()
             self._clock, self._is_as_new = MovedClock(), False
@@ -377,8 +378,13 @@ class Account:
             self._function = self._warm_or_new()
         self._function.wait_until_ready()
         # A little later, for a moment's fraction is often left out.
-        self._clock.move_to(moment + timedelta(milliseconds=1))
-        return self.tick(**how)
+        begin = moment + timedelta(milliseconds=1)
+        (self._clock.stand_at if stands else self._clock.move_to)(begin)
+        try:
+            return self.tick(**how)
+        finally:
+            if stands:
+                self._clock.move_to(begin)
 
     def _warm_or_new(self) -> Function:
         environment = self.environment(**self._over)
