@@ -65,6 +65,18 @@ class Job:
         self.spec(shlex.join([*words, *options]), **spec)
         self.expected = training.undisturbed(steps)
 
+    def training_that_waits(self, steps: int, *options: str, after: int = 5, **spec: Any) -> None:
+        """The same, but after that step it waits until the test lets it go on (`keep_each`)."""
+        self.pause_after = self.scratch / "pause-after"
+        self.pause_after.write_text(str(after))
+        self.training(steps, *options, "--pause-after", str(self.pause_after), **spec)
+
+    def keep_each(self, machine: Machine, *steps: int) -> None:
+        """Lets it go on from each of these steps, at which it waits, once the checkpoint is kept; from the last one to the end."""
+        for step, following in zip(steps, [*steps[1:], 10**9]):
+            machine.until(lambda: self.kept() == step)
+            self.pause_after.write_text(str(following))
+
     # What is in the bucket
 
     def put(self, key: str, body: str | bytes) -> None:
@@ -224,17 +236,23 @@ class Machine:
     def until(self, holds: Callable[[], Any], seconds: float = TIMEOUT_SECONDS) -> Any:
         """Waits until something holds, while the agent runs."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while True:
+            # In this order, for it may be the last that the agent does.
+            has_ended = self.process.poll() is not None
             if found := holds():
                 return found
-            assert self.process.poll() is None, f"the agent has ended:\n{self.said()}"
+            assert not has_ended, f"the agent has ended:\n{self.said()}"
+            assert time.monotonic() < deadline, f"it never held:\n{self.said()}"
             time.sleep(0.05)
-        raise AssertionError(f"it never held:\n{self.said()}")
+
+
+# So much notice is enough to upload all on a busy machine, and takes no longer: the machine shuts down once all is kept.
+NOTICE_SECONDS = 60
 
 
 def is_taken_back(machine: Machine) -> None:
     """AWS warns it, and it ends."""
-    machine.metadata.warn(seconds=10)
+    machine.metadata.warn(NOTICE_SECONDS)
     machine.ends()
 
 
