@@ -167,7 +167,7 @@ def test_it_draws_resizes_quits_and_leaves_the_terminal_as_it_was(watched: Watch
         assert there.is_on_other_screen() and len(lines) == 24
         assert re.search(rf"5\.67  {watched.idle} .*0 % \d\d:\d\d .*stop", "\n".join(lines))
         there.resize(130, 40)
-        wide = there.wait_for("region")
+        wide = there.wait_for("region", "??2J東京の訓練??", "us-east-1")
         assert len(wide) == 40 and "??2J東京の訓練??" in row(wide, watched.kept) and "us-east-1" in row(wide, watched.kept)
         there.resize(30, 8)
         there.wait_for("too small: 30x8")
