@@ -31,7 +31,7 @@ _ROOT = "/2018-06-01/runtime"
 _OUTCOME_PATH = re.compile(rf"{_ROOT}/invocation/(?P<id>[^/]+)/(?P<kind>response|error)")
 _RESPONSE_MAX_BYTES = 6 * 1024 * 1024  # "Lambda quotas": synchronous invocation payload
 _INIT_SECONDS = 10.0  # "Lambda runtime environment lifecycle": the limit of the init phase
-_SETTLE_SECONDS = 2.0  # for the function to ask for its next event, and so to have written its logs
+_SETTLE_SECONDS = 30.0  # at most, for the function to ask for its next event, and so to have written its logs
 _STOP_SECONDS = 2.0
 
 Event = Union[bytes, str, dict[str, Any], list[Any]]

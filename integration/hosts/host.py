@@ -25,8 +25,8 @@ from .metadata import Metadata
 from .relay import Loop, Relay
 
 ROLE = "curfew-job"
-_DARK_SECONDS = 10.0  # for processes that were killed to be gone
-_BEGINS_SECONDS = 20.0  # for init to have its network
+_DARK_SECONDS = 60.0  # for processes that were killed to be gone
+_BEGINS_SECONDS = 60.0  # for init to have its network
 
 @dataclass(frozen=True)
 class Process:
