@@ -105,14 +105,14 @@ class Function:
         assert self._process is not None, "the function has not been started"
         return self._process.pid
 
-    def wait_until_ready(self, timeout_s: float = 30) -> None:
+    def wait_until_ready(self, timeout_s: float = 120) -> None:
         """Waits for the first poll; fails if the process ends, or fails to start, before it."""
         assert self._api is not None, "the function has not been started"
         outcome = self._api.wait_until_idle(timeout_s)
         if outcome != "idle":
             raise AssertionError(f"{self.name} is not ready: {outcome}\n{self._new_logs()}")
 
-    def invoke(self, event: Event, deadline_s: float = 900, timeout_s: float = 60) -> Invocation:
+    def invoke(self, event: Event, deadline_s: float = 900, timeout_s: float = 180) -> Invocation:
         """Hands the function one event: bytes and text as they are, anything else as JSON.
 
         `deadline_s` is what the function is told, and it is killed then; `timeout_s` is how long the test waits

@@ -149,7 +149,7 @@ class Host:
         """As EC2 does to a machine that is stopped or terminated: it ends in order, if it still can."""
         self._tell(do="power-button")
 
-    def wait_until_dark(self, seconds: float = 60) -> None:
+    def wait_until_dark(self, seconds: float = 120) -> None:
         if not self.dark.wait(seconds):
             raise AssertionError(f"{self.id} is still on after {seconds} s:\n{self.console()}")
 

@@ -35,7 +35,8 @@ BUCKET = "curfew-state"
 # An agent ends what an earlier start left of the same attempt, so each process of tests has a job of its own.
 NAME = f"vision/llama-{os.getpid():08x}"
 HURRY = 20  # every wait of the agent so many times shorter
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 60  # for its end, which comes long before where a warning or a limit of the job demands it
+UNTIL_SECONDS = 120
 
 
 class Job:
@@ -233,7 +234,7 @@ class Machine:
     def said(self) -> str:
         return self.output.read_text(errors="replace")
 
-    def until(self, holds: Callable[[], Any], seconds: float = TIMEOUT_SECONDS) -> Any:
+    def until(self, holds: Callable[[], Any], seconds: float = UNTIL_SECONDS) -> Any:
         """Waits until something holds, while the agent runs."""
         deadline = time.monotonic() + seconds
         while True:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attempts import BUCKET, HURRY, NAME, Job, Machine, head
+from attempts import BUCKET, HURRY, NAME, UNTIL_SECONDS, Job, Machine, head
 
 MIB = 1024 * 1024
 QUICK = 60  # where a minute of the agent is nothing but waited for
@@ -31,7 +31,7 @@ def is_silent(job: Job) -> bool:
     return told(job).keys() <= {"too-large"}
 
 
-def hears(job: Job, machine: Machine, kind: str, seconds: float = 60) -> str:
+def hears(job: Job, machine: Machine, kind: str, seconds: float = UNTIL_SECONDS) -> str:
     return machine.until(lambda: told(job, machine.attempt).get(kind), seconds)
 
 

@@ -19,7 +19,7 @@ from command import COMMAND
 from hosts.host import wait_for
 
 IS_HERE = shutil.which("tmux") is not None
-_SECONDS_MAX = 60
+_SECONDS_MAX = 120
 
 
 class Tmux:
