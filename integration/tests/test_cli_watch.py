@@ -94,7 +94,7 @@ def test_a_frame_costs_next_to_nothing(watched: Watched) -> None:
     counts = Counter(call["action"] for call in watched.aws.calls())
     lists = counts.pop("s3:ListObjectsV2")
     # One of jobs, and one a function for its newest record; near midnight a second one.
-    assert 4 <= lists <= 7
+    assert 4 <= lists <= 9
     assert counts == {
         "ec2:DescribeRegions": 1,
         "ec2:DescribeInstances": 2,
@@ -233,7 +233,8 @@ def test_it_refreshes_itself_and_lists_records_only_when_one_is_due(watched: Wat
         there.press("q")
         is_as_before(there)
     refreshes, lists = reads(), len(watched.aws.calls("s3:ListObjectsV2"))
-    assert refreshes - 1 <= lists <= refreshes + 6
+    # Of four functions; near midnight of two days.
+    assert refreshes - 1 <= lists <= refreshes + 10
 
 
 @at_a_terminal
