@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -101,7 +102,9 @@ def test_a_command_that_completes_no_further_checkpoint_is_reported_until_it_doe
     job.spec(f"cd {folder}; for n in 1 2 3; do {save}; sleep 0.3; done; while ! [ -e {go} ]; do sleep 0.1; done; n=4; {save}; sleep 600")
     with job.machine(1, hurry=HASTY) as machine:
         words = hears(job, machine, "stalled")
-        assert words.startswith("the command has completed no new checkpoint for 1") and ", since step 3: `checkpoint.every` is 1m; it has written no output" in words
+        # At this pace a minute is half a second, which a busy machine may take between two of them.
+        rhythm = r"(`checkpoint.every` is 1m|before that it completed one at least every \w+)"
+        assert re.match(rf"the command has completed no new checkpoint for 1\w+, since step 3: {rhythm}; it has written no output", words), words
         assert words.endswith(", and GPU use is not known")
         work = job.heartbeat(1)["work"]
         assert 600 <= work["stalled_seconds"] == work["step_seconds"] and "gpu_idle_seconds" not in work
