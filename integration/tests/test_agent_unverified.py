@@ -59,7 +59,8 @@ def is_killed_while_it_writes(job: Job, then: str) -> None:
         f"cd {folder}; if [ $CURFEW_ATTEMPT = 1 ]; then while sleep 0.1; do [ -e model-2.pt ] && printf ha >> model-2.pt; done; fi; {then}",
         more=f'setup = "echo >> {job.scratch}/setups"',
     )
-    with job.machine(1) as machine:
+    # A minute, in which the newest is not certain, is 6 s here.
+    with job.machine(1, hurry=10) as machine:
         machine.until(lambda: runs(job))
         (folder / "model-1.pt").write_text("whole")
         machine.until(lambda: job.kept() == 1)
