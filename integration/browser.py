@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_SECONDS_MAX = 60
+_SECONDS_MAX = 600  # for all that a module of tests looks at
 
 
 class Browser:

@@ -26,7 +26,7 @@ _LIBRARY = Path(__file__).resolve().parents[1] / "target" / "moved-clock" / "lib
 
 
 class MovedClock:
-    """It shows the time that it really is until it is moved, and then runs on from there."""
+    """It shows the time that it really is until it is moved, and then runs on from there, or stands."""
 
     def __init__(self) -> None:
         self._file = tempfile.NamedTemporaryFile(prefix="moved-clock-")
@@ -40,10 +40,15 @@ class MovedClock:
         """From what it really is."""
         self._move(round(seconds * 1e9))
 
+    def stand_at(self, moment: datetime) -> None:
+        """Until it is moved again: whatever a busy machine takes for it is of this moment."""
+        stands_at = round(moment.timestamp() * 1e9)
+        self._move(stands_at - time.time_ns(), stands_at)
+
     def environment(self) -> dict[str, str]:
         return {"LD_PRELOAD": str(shared_library(_SOURCE, _LIBRARY)), "MOVED_CLOCK": self._file.name}
 
-    def _move(self, nanoseconds: int) -> None:
+    def _move(self, nanoseconds: int, stands_at: int = 0) -> None:
         self.moved_by_seconds = nanoseconds / 1e9
         # One write, so that no reader sees half of it.
-        os.pwrite(self._file.fileno(), nanoseconds.to_bytes(8, sys.byteorder, signed=True), 0)
+        os.pwrite(self._file.fileno(), b"".join(one.to_bytes(8, sys.byteorder, signed=True) for one in (nanoseconds, stands_at)), 0)

@@ -38,7 +38,7 @@ from template_actions import logical_ids, resources
 FOLDER = REPOSITORY / "target" / "playground"
 HURRY = 60  # agents, whose heartbeat is due every minute, keep up with `advance`
 STEPS = 1000  # of the training of train.toml: a minute
-_SETTLED_SECONDS = 20.0  # at most, for machines to boot and to report
+_SETTLED_SECONDS = 60.0  # at most, for machines to boot and to report
 _PERIOD = timedelta(minutes=5)  # of the metrics, and the longest step of the clock
 _UNITS = {"m": 60, "h": 3600, "d": 86400}
 _LONGEST = 86400

@@ -31,7 +31,7 @@ _ROOT = "/2018-06-01/runtime"
 _OUTCOME_PATH = re.compile(rf"{_ROOT}/invocation/(?P<id>[^/]+)/(?P<kind>response|error)")
 _RESPONSE_MAX_BYTES = 6 * 1024 * 1024  # "Lambda quotas": synchronous invocation payload
 _INIT_SECONDS = 10.0  # "Lambda runtime environment lifecycle": the limit of the init phase
-_SETTLE_SECONDS = 2.0  # for the function to ask for its next event, and so to have written its logs
+_SETTLE_SECONDS = 30.0  # at most, for the function to ask for its next event, and so to have written its logs
 _STOP_SECONDS = 2.0
 
 Event = Union[bytes, str, dict[str, Any], list[Any]]
@@ -105,14 +105,14 @@ class Function:
         assert self._process is not None, "the function has not been started"
         return self._process.pid
 
-    def wait_until_ready(self, timeout_s: float = 30) -> None:
+    def wait_until_ready(self, timeout_s: float = 120) -> None:
         """Waits for the first poll; fails if the process ends, or fails to start, before it."""
         assert self._api is not None, "the function has not been started"
         outcome = self._api.wait_until_idle(timeout_s)
         if outcome != "idle":
             raise AssertionError(f"{self.name} is not ready: {outcome}\n{self._new_logs()}")
 
-    def invoke(self, event: Event, deadline_s: float = 900, timeout_s: float = 60) -> Invocation:
+    def invoke(self, event: Event, deadline_s: float = 900, timeout_s: float = 180) -> Invocation:
         """Hands the function one event: bytes and text as they are, anything else as JSON.
 
         `deadline_s` is what the function is told, and it is killed then; `timeout_s` is how long the test waits

@@ -30,7 +30,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local_aws import LocalAws
 from local_aws.client import CREDENTIALS, MACHINE_KEY, REGION
 
-_STARTS_WITHIN_SECONDS = 60
+_STARTS_WITHIN_SECONDS = 120
+_TRIES = 3  # with other ports each
+
+
+class EndedAtStart(RuntimeError):
+    """SeaweedFS has ended before it took an object, as where somebody else has got one of its ports meanwhile."""
 
 
 def missing() -> str | None:
@@ -72,6 +77,19 @@ def client(endpoint: str, secret: str = CREDENTIALS["AWS_SECRET_ACCESS_KEY"]) ->
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """SeaweedFS on free ports of the loopback, with one identity; its endpoint, once it takes an object."""
+    with ExitStack() as stack:
+        for left in reversed(range(_TRIES)):
+            try:
+                endpoint = stack.enter_context(_server(folder / str(left)))
+                break
+            except EndedAtStart:
+                if left == 0:
+                    raise
+        yield endpoint
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
     program = _program()
     assert program is not None, "there is no `weed` beside this Python: install integration/requirements.txt"
     data = folder / "data"
@@ -122,8 +140,9 @@ def _wait_for(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> Non
             s3.delete_bucket(Bucket="starts")
             return
         except (ClientError, BotoCoreError) as error:
-            if process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"SeaweedFS does not start: {error}\n{log.read_text()[-2000:]}") from error
+            if (has_ended := process.poll() is not None) or time.monotonic() > until:
+                failure = EndedAtStart if has_ended else RuntimeError
+                raise failure(f"SeaweedFS does not start: {error}\n{log.read_text()[-2000:]}") from error
             time.sleep(0.1)
 
 

@@ -25,7 +25,7 @@ STEPS, EVERY = 100, 10  # of the training; a checkpoint every so many of them
 _STEP_SECONDS = 0.07
 # The training waits between two checkpoints until its machine is taken away, however slow everything else is.
 PAUSE_AFTER, PAUSES = "pause-after", (27, 48)
-_TIMEOUT_SECONDS = 60.0  # for each wait of the story
+_TIMEOUT_SECONDS = 180.0  # for each wait of the story
 _LOOK_SECONDS = 0.1
 _BAR = 40  # columns
 

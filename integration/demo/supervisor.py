@@ -19,7 +19,7 @@ from .run import Broken
 from .screen import line, paint
 
 _AWAITED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
-_GONE_SECONDS_MAX = 10.0
+_GONE_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.01
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -25,8 +25,8 @@ from .metadata import Metadata
 from .relay import Loop, Relay
 
 ROLE = "curfew-job"
-_DARK_SECONDS = 10.0  # for processes that were killed to be gone
-_BEGINS_SECONDS = 20.0  # for init to have its network
+_DARK_SECONDS = 60.0  # for processes that were killed to be gone
+_BEGINS_SECONDS = 60.0  # for init to have its network
 
 @dataclass(frozen=True)
 class Process:
@@ -149,7 +149,7 @@ class Host:
         """As EC2 does to a machine that is stopped or terminated: it ends in order, if it still can."""
         self._tell(do="power-button")
 
-    def wait_until_dark(self, seconds: float = 60) -> None:
+    def wait_until_dark(self, seconds: float = 120) -> None:
         if not self.dark.wait(seconds):
             raise AssertionError(f"{self.id} is still on after {seconds} s:\n{self.console()}")
 

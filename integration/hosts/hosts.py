@@ -101,13 +101,13 @@ class Hosts:
     def all(self) -> list[Host]:
         return [known.host for known in list(self._machines.values())]
 
-    def find(self, instance_id: str, seconds: float = 60) -> Host:
+    def find(self, instance_id: str, seconds: float = 120) -> Host:
         """It, as soon as it is there, be it before it has booted."""
         wait_for(lambda: self._failure or instance_id in self._machines, seconds, lambda: f"{instance_id} never appeared")
         assert self._failure is None, self._failure
         return self._machines[instance_id].host
 
-    def wait_for(self, instance_id: str, seconds: float = 60) -> Host:
+    def wait_for(self, instance_id: str, seconds: float = 120) -> Host:
         """It, once it has booted."""
         host = self.find(instance_id, seconds)
         wait_for(lambda: host.booted.is_set() or host.ended_by, seconds, lambda: f"{instance_id} has not booted:\n{host.console()}")

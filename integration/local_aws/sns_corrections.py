@@ -7,9 +7,9 @@ developer guide).
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from functools import cache
+from time import monotonic
 from typing import Any, Callable
 
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -52,7 +52,7 @@ def _is_for(subscription: Subscription, message: str, attributes: Any) -> bool:
 
 
 def _count_email(subscription: Subscription) -> None:
-    now = time.monotonic()
+    now = monotonic()
     sent: deque[float] = subscription.__dict__.setdefault("sent_at", deque(maxlen=_EMAILS_PER_SECOND_MAX + 1))
     sent.append(now)
     if len(sent) > _EMAILS_PER_SECOND_MAX and now - sent[0] < 1.0:

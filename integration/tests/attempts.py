@@ -35,7 +35,8 @@ BUCKET = "curfew-state"
 # An agent ends what an earlier start left of the same attempt, so each process of tests has a job of its own.
 NAME = f"vision/llama-{os.getpid():08x}"
 HURRY = 20  # every wait of the agent so many times shorter
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 60  # for its end, which comes long before where a warning or a limit of the job demands it
+UNTIL_SECONDS = 120
 
 
 class Job:
@@ -64,6 +65,18 @@ class Job:
         words = [sys.executable, training.__file__, "--steps", str(steps), "--result", str(self.result), "--trail", str(self.trail)]
         self.spec(shlex.join([*words, *options]), **spec)
         self.expected = training.undisturbed(steps)
+
+    def training_that_waits(self, steps: int, *options: str, after: int = 5, **spec: Any) -> None:
+        """The same, but after that step it waits until the test lets it go on (`keep_each`)."""
+        self.pause_after = self.scratch / "pause-after"
+        self.pause_after.write_text(str(after))
+        self.training(steps, *options, "--pause-after", str(self.pause_after), **spec)
+
+    def keep_each(self, machine: Machine, *steps: int) -> None:
+        """Lets it go on from each of these steps, at which it waits, once the checkpoint is kept; from the last one to the end."""
+        for step, following in zip(steps, [*steps[1:], 10**9]):
+            machine.until(lambda: self.kept() == step)
+            self.pause_after.write_text(str(following))
 
     # What is in the bucket
 
@@ -221,20 +234,26 @@ class Machine:
     def said(self) -> str:
         return self.output.read_text(errors="replace")
 
-    def until(self, holds: Callable[[], Any], seconds: float = TIMEOUT_SECONDS) -> Any:
+    def until(self, holds: Callable[[], Any], seconds: float = UNTIL_SECONDS) -> Any:
         """Waits until something holds, while the agent runs."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while True:
+            # In this order, for it may be the last that the agent does.
+            has_ended = self.process.poll() is not None
             if found := holds():
                 return found
-            assert self.process.poll() is None, f"the agent has ended:\n{self.said()}"
+            assert not has_ended, f"the agent has ended:\n{self.said()}"
+            assert time.monotonic() < deadline, f"it never held:\n{self.said()}"
             time.sleep(0.05)
-        raise AssertionError(f"it never held:\n{self.said()}")
+
+
+# So much notice is enough to upload all on a busy machine, and takes no longer: the machine shuts down once all is kept.
+NOTICE_SECONDS = 60
 
 
 def is_taken_back(machine: Machine) -> None:
     """AWS warns it, and it ends."""
-    machine.metadata.warn(seconds=10)
+    machine.metadata.warn(NOTICE_SECONDS)
     machine.ends()
 
 

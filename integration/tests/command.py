@@ -17,7 +17,7 @@ from typing import Any
 from reaping import binary
 
 COMMAND = binary("curfew")
-_SECONDS_MAX = 120
+_SECONDS_MAX = 300
 
 
 @dataclass(frozen=True)

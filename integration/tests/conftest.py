@@ -13,7 +13,7 @@ from local_aws import LocalAws, check_calls, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
 from attempts import Job, disk_of  # noqa: E402
 from hosts import package  # noqa: E402
-from jobs import JobAccount  # noqa: E402
+from jobs import JobAccount, not_while_all_is_listed  # noqa: E402
 from machine_without_control_plane import MachineWithoutControlPlane  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
 from reaping_budgets import BudgetAccount  # noqa: E402
@@ -84,6 +84,12 @@ def jobs(aws: LocalAws) -> Iterator[JobAccount]:
     """An account whose teams submit jobs, in enforce mode."""
     with JobAccount(aws) as jobs:
         yield jobs
+
+
+@pytest.fixture
+def unlisted() -> None:
+    """For tests that count what runs about jobs ask for."""
+    not_while_all_is_listed()
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ _EARLY_SECONDS_MAX = 3.0  # into the boot, the wait for the previous attempt, th
 _NOTICE_SECONDS = 1.0, 9.0  # instead of two minutes; the agent keeps the last five of them for itself
 _SHORT_NOTICE_SECONDS = 5.0  # from here on it shall be enough to keep all, on a slow machine as well:
 _LONG_NOTICE_SECONDS = 60.0  # which takes no longer, for the machine shuts down once all is kept
-_TIMEOUT_SECONDS = 120.0  # for what takes some on a machine that is busy
+_TIMEOUT_SECONDS = 240.0  # for what takes some on a machine that is busy
 _WITHOUT_HEARTBEAT = timedelta(minutes=11)
 _BUDGET_USD = 1000
 KINDS = ("warning", "plug", "silence")

@@ -28,7 +28,7 @@ from moto.backends import get_backend
 from moto.core.utils import get_service_model
 
 _POLL_SECONDS = 0.02
-_THREADS_END_SECONDS = 5.0
+_THREADS_END_SECONDS = 60.0
 # What a first use makes, a tenth of a trial, is made here, and not in each copy: botocore and moto read descriptions of megabytes.
 _USED_ONCE = ("autoscaling", "cloudwatch", "ec2", "elb", "elbv2", "kms", "s3", "sagemaker", "sns", "sqs", "ssm")
 

@@ -32,7 +32,7 @@ BY_THE_REAPER = "Client.UserInitiatedShutdown"
 _HURRY = 40
 _BOOTS_BEFORE = timedelta(minutes=10)
 _AGENT_ENDS_BEFORE = timedelta(minutes=5)
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS = 120
 _RINGS = "the timer of curfew-end.service rings"
 
 
@@ -125,7 +125,7 @@ class MachineWithoutControlPlane:
 
     @property
     def agent_ends_at(self) -> datetime:
-        return self.ends_at - _AGENT_ENDS_BEFORE / _HURRY
+        return self.ends_at - _AGENT_ENDS_BEFORE / self.hosts.hurry
 
     def agent_key(self) -> str:
         [key] = self.jobs.keys("agent/")

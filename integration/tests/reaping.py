@@ -92,6 +92,11 @@ def ago(**span: float) -> datetime:
     return now() - timedelta(**span)
 
 
+def within_a_month() -> datetime:
+    """Now, but tomorrow on the first of a month: on that day what began hours before, and what is reported, is of the month before."""
+    return now() + timedelta(days=1 if now().day == 1 else 0)
+
+
 def let_a_second_pass() -> None:
     """Until the next one begins: two beats of one second are one."""
     time.sleep(1.01 - time.time() % 1)
@@ -354,7 +359,7 @@ class Account:
         assert self._function is not None, "nothing has run yet"
         return self._function.process_id
 
-    def tick(self, event: Any = None, deadline_s: float = 900, timeout_s: float = 60) -> Run:
+    def tick(self, event: Any = None, deadline_s: float = 900, timeout_s: float = 180) -> Run:
         """One run, by its schedule if not by another event, and what it did: the calls and messages since the last one
         are not of it."""
         if self._function is None:
@@ -368,17 +373,30 @@ class Account:
         self._told = len(told)
         return run
 
-    def tick_at(self, moment: datetime, **how: Any) -> Run:
-        """One run that begins at this moment by its process's own clock, which runs on from there."""
+    def tick_at(self, moment: datetime, stands: bool = True, **how: Any) -> Run:
+        """One run at this moment by its process's own clock, which stands meanwhile, if not said otherwise, and then runs on from there: how long
+        the run takes until it looks at the clock changes nothing."""
+        # A little later, for a moment's fraction is often left out.
+        begin = moment + timedelta(milliseconds=1)
+        clock = self.move_to(begin)
+        if not stands:
+            return self.tick(**how)
+        clock.stand_at(begin)
+        try:
+            return self.tick(**how)
+        finally:
+            clock.move_to(begin)
+
+    def move_to(self, moment: datetime) -> MovedClock:
+        """From now on its process has a clock of its own, which shows this moment and runs on from there."""
         if self._clock is None:
             self.stop()
             self._clock, self._is_as_new = MovedClock(), False
         if self._function is None:
             self._function = self._warm_or_new()
         self._function.wait_until_ready()
-        # A little later, for a moment's fraction is often left out.
-        self._clock.move_to(moment + timedelta(milliseconds=1))
-        return self.tick(**how)
+        self._clock.move_to(moment)
+        return self._clock
 
     def _warm_or_new(self) -> Function:
         environment = self.environment(**self._over)

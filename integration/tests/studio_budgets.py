@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from reaping import ago
@@ -30,10 +31,10 @@ READS = LISTS.keys() | {
 
 
 class StudioBudgets(BudgetAccount, StudioAccount):
-    def trained(self, name: str, billable_s: int) -> str:
-        """A training job on managed Spot that ended ten minutes ago."""
+    def trained(self, name: str, billable_s: int, at: datetime) -> str:
+        """A training job on managed Spot that ended ten minutes before, after nearly three hours."""
         job = self.job(name)
-        times = {"TrainingStartTime": ago(hours=3).timestamp(), "TrainingEndTime": ago(minutes=10).timestamp()}
+        times = {"TrainingStartTime": (at - timedelta(hours=3)).timestamp(), "TrainingEndTime": (at - timedelta(minutes=10)).timestamp()}
         times["LastModifiedTime"] = times["TrainingEndTime"]
         spot = {"EnableManagedSpotTraining": True, "BillableTimeInSeconds": billable_s}
         self.aws.put_sagemaker("training-job", name, {"TrainingJobStatus": "Completed", **times, **spot}, {})

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from command import COMMAND
 
+_SECONDS_MAX = 120
+
 
 class Terminal:
     """The command with a terminal of its own, and somebody at it."""
@@ -21,7 +23,7 @@ class Terminal:
         self.shown = ""
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + _SECONDS_MAX
         while text not in self.shown:
             assert time.monotonic() < deadline, self.shown
             if not self._read():
@@ -39,7 +41,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(status)
 
     def _read(self) -> bool:
-        readable, _, _ = select.select([self.terminal], [], [], 60)
+        readable, _, _ = select.select([self.terminal], [], [], _SECONDS_MAX)
         try:
             got = os.read(self.terminal, 4096) if readable else b""
         except OSError:  # Linux: the other side is closed

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 
-from attempts import BUCKET, NAME, Job, Machine, head, is_taken_back
+from attempts import BUCKET, NAME, NOTICE_SECONDS, Job, Machine, head, is_taken_back
 
 MIB = 1024 * 1024
 EARLIER = "vision/earlier-00000001"
@@ -18,7 +18,7 @@ def test_a_warned_training_is_flushed_and_resumes_elsewhere(job: Job) -> None:
     job.training(200, "--every", "1000")
     with job.machine(1) as machine:
         machine.until(lambda: len(job.steps()) > 5)
-        machine.metadata.warn(seconds=20)
+        machine.metadata.warn(NOTICE_SECONDS)
         machine.ends()
     exit = job.exit(1)
     assert (exit["reason"], exit["code"]) == ("interrupted", 143)
@@ -41,8 +41,9 @@ def begins_with(job: Job, earlier: str) -> None:
 
 def earlier_job(job: Job) -> None:
     """The job EARLIER, with the checkpoints of the steps 5 and 10."""
-    job.training(10, "--step-seconds", "0.3")
+    job.training_that_waits(10)
     with job.machine(1) as machine:
+        job.keep_each(machine, 5)
         machine.ends()
     assert job.manifests() == [(1, 5), (1, 10)]
     for folder in (f"attempts/{NAME}/", f"checkpoints/{NAME}/"):
@@ -101,8 +102,9 @@ def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoint
     job.training(10_000, "--every", "10", "--deaf")
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
-        # Without that moment it would have two minutes, which is longer than anybody waits for its end here.
-        machine.metadata.warn(seconds=10)
+        # Without that moment it would have two minutes, which is longer than anybody waits for its end here. Half of the time is the command's,
+        # and of the rest half that of the upload.
+        machine.metadata.warn(seconds=20)
         machine.ends()
     assert job.exit(1)["reason"] == "interrupted" and job.exit(1)["code"] is None
     assert "did not end after SIGTERM, and is killed" in job.log(1)
@@ -110,8 +112,9 @@ def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoint
 
 
 def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
-    job.training(15, "--step-seconds", "0.3")
+    job.training_that_waits(15)
     with job.machine(1) as machine:
+        job.keep_each(machine, 5, 10)
         machine.ends()
     assert job.manifests() == [(1, 5), (1, 10), (1, 15)]
     assert job.head()["kept"] == [{"attempt": 1, "step": 10}, {"attempt": 1, "step": 5}]
@@ -145,11 +148,12 @@ def test_an_unreadable_checkpoint_is_kept_and_fails_the_job(job: Job) -> None:
 
 
 def test_nothing_is_deleted_while_keep_is_unknown(job: Job) -> None:
-    job.training(20, "--step-seconds", "0.2")
+    job.training_that_waits(20)
     job.s3.delete_object(Bucket=BUCKET, Key=f"jobs/{NAME}/state.json")
     # Neither what the spec says nor the default of the configuration is asked: the machine's role may not read that.
     job.aws.fault("s3:GetObject", "access_denied", match="config/curfew.toml", times=None)
     with job.machine(1) as machine:
+        job.keep_each(machine, 5, 10, 15)
         machine.ends()
     assert "the number of checkpoints to keep is unknown, so none is deleted" in machine.said()
     assert len(job.manifests()) > 3
@@ -245,10 +249,11 @@ def test_looks_at_many_small_files_take_no_more_memory_with_time(job: Job) -> No
 
 
 def test_a_restarted_machine_trusts_only_the_bucket(job: Job) -> None:
-    job.training(60, "--every", "10")
+    job.training_that_waits(60, "--every", "10", after=10)
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
         machine.pull_the_plug()
+    job.pause_after.unlink()
     kept = job.kept()
     torn = job.checkpoints / f"step-{kept + 1}"
     torn.mkdir()

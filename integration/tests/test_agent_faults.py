@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import moved_clock
@@ -12,6 +13,7 @@ import pytest
 from attempts import NAME, Job, Machine, head
 from fake_metadata import INTERRUPTION
 
+moves_the_clock = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
 MIB = 1024 * 1024
 
 
@@ -132,13 +134,17 @@ def test_silent_metadata_end_nothing_and_a_later_warning_counts(job: Job) -> Non
 # The time that there is
 
 
+@moves_the_clock
 def test_a_warning_shortens_an_end_that_has_begun(job: Job) -> None:
+    clock = moved_clock.MovedClock()
     job.spec("trap '' TERM; while :; do sleep 0.1; done", checkpoint=False)
-    # Five minutes before the end are 150 s here: the command is told after 3 s, and would have nearly two minutes, which is longer than
-    # anybody waits for its end here.
-    with job.machine(1, hurry=2, ends_in=153) as machine:
+    with job.machine(1, hurry=2, clock=clock) as machine:
+        machine.until(lambda: "runs the command" in machine.said())
+        # Five minutes before the end, which are 150 s here, the command is told. It would have nearly two minutes, which is longer than
+        # anybody waits for its end here.
+        clock.move_to(machine.ends_at - timedelta(seconds=150))
         machine.until(lambda: "sends SIGTERM to the command, which has " in machine.said())
-        machine.metadata.warn(seconds=15)
+        machine.metadata.warn(clock.moved_by_seconds + 15)
         machine.ends()
     assert "there is less time than that: EC2 takes the machine back" in machine.said()
     assert job.exit(1)["reason"] == "expired"
@@ -159,12 +165,12 @@ def test_the_next_attempt_uploads_outputs_after_a_warning(job: Job) -> None:
     assert job.head()["result"]["succeeded"] and job.get(f"outputs/{NAME}/2{output}") == b"fine\n"
 
 
-@pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+@moves_the_clock
 def test_a_changed_clock_does_not_complete_a_checkpoint(job: Job) -> None:
     clock, file = moved_clock.MovedClock(), job.checkpoints / "step-1"
     job.spec(f"echo half > {file}; {waits_for(job, 'set')} sleep 3; echo rest >> {file}; sleep 600")
-    # A minute is 12 s here, the metadata are asked each second, and the directory each two.
-    with job.machine(1, hurry=5, ends_in=12 * 3600, clock=clock) as machine:
+    # A minute is 15 s here, the metadata are asked every 1.25 s, and the directory every 2.5.
+    with job.machine(1, hurry=4, ends_in=12 * 3600, clock=clock) as machine:
         machine.until(file.exists)
         asked = len(machine.metadata.asked)
         machine.until(lambda: machine.metadata.asked[asked:].count(INTERRUPTION) >= 4)
@@ -258,13 +264,16 @@ def shape(folder: Path) -> dict[str, object]:
 
 def test_a_checkpoint_deleted_during_its_upload_is_kept(job: Job) -> None:
     folder = job.checkpoints
-    job.aws.fault("s3:PutObject", "slow", seconds=1.5, match="/files/step-", times=None)
-    one = f"mkdir {folder}/tmp-$n; for f in $(seq 20); do echo $n > {folder}/tmp-$n/$f; done; touch {folder}/tmp-$n/_SUCCESS"
-    job.spec(f"n=0; while :; do n=$((n+1)); {one}; mv {folder}/tmp-$n {folder}/step-$n; sleep 1; rm -r {folder}/step-$n; done")
+    job.aws.fault("s3:PutObject", "slow", seconds=60, match="/files/step-", times=None)
+    one = f"mkdir {folder}/tmp; for f in $(seq 20); do echo 7 > {folder}/tmp/$f; done; touch {folder}/tmp/_SUCCESS; mv {folder}/tmp {folder}/step-7"
+    job.spec(f"{one}; {waits_for(job, 'deleted')} rm -r {folder}/step-7; sleep 600")
     with job.machine(1) as machine:
+        machine.until(lambda: struck(job))
+        go(job, machine, "deleted")
+        machine.until(lambda: not (folder / "step-7").exists())
+        job.aws.release("s3:PutObject")
         kept = machine.until(lambda: job.kept())
     assert "is not kept" not in machine.said()
-    job.aws.clear_faults()
     held = '[ -e "$CURFEW_CHECKPOINT_DIR/.curfew-held" ]'
     job.spec(f'[ "$CURFEW_RESUME_STEP" = {kept} ] && [ "$(cat "$CURFEW_RESUME_FROM/20")" = {kept} ] && ! {held}')
     with job.machine(2) as machine:

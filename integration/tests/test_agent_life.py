@@ -83,9 +83,9 @@ def test_a_part_of_a_log_whose_answer_was_lost_stays_and_nothing_is_twice(job: J
 
 
 def test_a_log_that_grows_fast_is_whole(job: Job) -> None:
-    """At its own pace: 16 MiB in less than the 5 s between two uploads of a followed log, and of 8 MiB the rest would be missing."""
-    line, lines = "1" * 1023, 16 * 1024
-    job.spec(f"sleep 1; for part in $(seq 16); do yes {line} | head -n {lines // 16}; sleep 0.2; done", checkpoint=False)
+    """At its own pace: 11 MiB in less than the 5 s between two uploads of a followed log, and of 8 MiB the rest would be missing."""
+    line, lines = "1" * 1023, 11 * 1024
+    job.spec(f"sleep 1; for part in $(seq 11); do yes {line} | head -n {lines // 11}; sleep 0.35; done", checkpoint=False)
     with job.machine(1, hurry=1) as machine:
         machine.ends()
     numbers, missing = lines_of_log(job)
@@ -364,15 +364,16 @@ def test_an_attempt_does_not_wait_for_a_previous_one_without_heartbeats(job: Job
 
 
 def test_a_replaced_attempt_ends_at_once_and_changes_nothing(job: Job, tmp_path: Path) -> None:
-    ran = tmp_path / "ran-on"
-    job.spec(f"trap '' TERM; sleep 4; touch {ran}", checkpoint=False)
+    command = tmp_path / "command"
+    job.spec(f"trap '' TERM; echo $$ > {command}; while :; do sleep 0.1; done", checkpoint=False)
     with job.machine(1) as machine:
-        machine.until(lambda: job.head().get("attempt") == 1 and "runs the command" in machine.said())
+        machine.until(lambda: job.head().get("attempt") == 1 and command.exists() and command.read_text())
         job.put(f"attempts/{NAME}/head.json", head(2))
         machine.ends()
     assert job.exit(1)["reason"] == "fenced"
     assert job.head() == json.loads(head(2))
-    assert not ran.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(command.read_text()), 0)
 
 
 def test_the_agent_ends_the_attempt_before_its_absolute_end(job: Job) -> None:
@@ -437,7 +438,7 @@ def test_a_refused_output_is_named_and_loses_no_other(job: Job, tmp_path: Path) 
 def test_an_agent_without_an_identity_ends_no_machine(tmp_path: Path) -> None:
     dark = tmp_path / "dark"
     words = [AGENT, "--identity", tmp_path / "absent.json", "--shutdown-command", f"touch {dark}"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "absent.json cannot be read" in done.stderr
     assert not dark.exists()
 
@@ -463,6 +464,7 @@ def test_a_log_is_uploaded_often_after_ten_minutes_only_while_it_is_followed(job
         machine.until(lambda: count("followed.json", "s3:HeadObject"))
         heartbeats, logs = uploads()
         machine.until(lambda: uploads()[0] > heartbeats + 3)
-        assert uploads()[1] <= logs + 6, "at most one with each heartbeat"
+        more_heartbeats, more_logs = uploads()
+        assert more_logs - logs <= more_heartbeats - heartbeats + 2, "at most one with each heartbeat"
         job.put(f"jobs/{NAME}/followed.json", "{}")
         machine.until(lambda: uploads()[1] - uploads()[0] > logs - heartbeats + 8)

@@ -19,7 +19,7 @@ pytestmark = [
 
 # The token of IMDSv2, by a program that heeds no variable of AWS.
 ASKS = (
-    "curl --silent --max-time 5 -X PUT -H X-aws-ec2-metadata-token-ttl-seconds:60 http://169.254.169.254/latest/api/token >/dev/null; "
+    "curl --silent --max-time 30 -X PUT -H X-aws-ec2-metadata-token-ttl-seconds:60 http://169.254.169.254/latest/api/token >/dev/null; "
     "echo asked: $? $AWS_EC2_METADATA_DISABLED"
 )
 

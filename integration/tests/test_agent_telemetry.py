@@ -206,7 +206,8 @@ def with_limit(watched: Watched, idle: str) -> None:
 def test_a_job_whose_gpus_idle_ends_and_is_not_retried(watched: Watched) -> None:
     with_limit(watched, "6m")
     watched.gpus.shows([Gpu(97), Gpu(0)])
-    with watched.job.machine(1, hurry=2 * HURRY) as machine:
+    # At the end an upload has four minutes, which are 6 s here.
+    with watched.job.machine(1, hurry=40) as machine:
         machine.until(lambda: (watched.job.heartbeat(1) or {}).get("work", {}).get("gpu_idle_seconds") == 0)
         watched.gpus.shows([Gpu(4), Gpu(0)])
         machine.ends()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from attempts import BUCKET, HURRY, NAME, Job, Machine, head
+from attempts import BUCKET, HURRY, NAME, UNTIL_SECONDS, Job, Machine, head
 
 MIB = 1024 * 1024
 QUICK = 60  # where a minute of the agent is nothing but waited for
@@ -26,17 +27,26 @@ def told(job: Job, attempt: int = 1) -> dict[str, str]:
     return words
 
 
-def hears(job: Job, machine: Machine, kind: str, seconds: float = 60) -> str:
+def is_silent(job: Job) -> bool:
+    """But for an upload that seems to take minutes: one of a busy machine, at a pace at which a minute is a second."""
+    return told(job).keys() <= {"too-large"}
+
+
+def hears(job: Job, machine: Machine, kind: str, seconds: float = UNTIL_SECONDS) -> str:
     return machine.until(lambda: told(job, machine.attempt).get(kind), seconds)
 
 
 def with_checkpoints(job: Job, *damaged: int) -> None:
     """The first attempt has kept steps 1 and 2; some are damaged since."""
     folder = job.checkpoints
-    job.spec(f"for step in 1 2; do mkdir {folder}/step-$step; echo of-$step > {folder}/step-$step/weights; touch {folder}/step-$step/.complete; sleep 2; done")
+    one = f"mkdir {folder}/step-$step; echo of-$step > {folder}/step-$step/weights; touch {folder}/step-$step/.complete"
+    job.spec(f"for step in 1 2; do {one}; while ! [ -e {job.scratch}/kept-$step ]; do sleep 0.1; done; done")
     with job.machine(1) as machine:
+        for step in (1, 2):
+            machine.until(lambda: job.kept() == step)
+            (job.scratch / f"kept-{step}").touch()
         machine.ends()
-    assert job.manifests() == [(1, 1), (1, 2)] and told(job) == {}
+    assert job.manifests() == [(1, 1), (1, 2)] and is_silent(job)
     for step in damaged:
         job.put(f"checkpoints/{NAME}/1/{step}/files/step-{step}/weights", "torn")
     job.put(f"attempts/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
@@ -82,7 +92,7 @@ def test_a_directory_without_a_checkpoint_is_reported_until_one_is_kept(job: Job
         words = hears(job, machine, "no-checkpoint")
         assert words.startswith(f"`train-9.log` is no checkpoint, nor is anything else in {folder}, and an interruption loses")
         go.touch()
-        machine.until(lambda: job.kept() == 5 and told(job) == {})
+        machine.until(lambda: job.kept() == 5 and is_silent(job))
     assert machine.said().count("`train-9.log` is part of no checkpoint") == 1
 
 
@@ -92,12 +102,14 @@ def test_a_command_that_completes_no_further_checkpoint_is_reported_until_it_doe
     job.spec(f"cd {folder}; for n in 1 2 3; do {save}; sleep 0.3; done; while ! [ -e {go} ]; do sleep 0.1; done; n=4; {save}; sleep 600")
     with job.machine(1, hurry=HASTY) as machine:
         words = hears(job, machine, "stalled")
-        assert words.startswith("the command has completed no new checkpoint for 1") and ", since step 3: `checkpoint.every` is 1m; it has written no output" in words
+        # At this pace a minute is half a second, which a busy machine may take between two of them.
+        rhythm = r"(`checkpoint.every` is 1m|before that it completed one at least every \w+)"
+        assert re.match(rf"the command has completed no new checkpoint for 1\w+, since step 3: {rhythm}; it has written no output", words), words
         assert words.endswith(", and GPU use is not known")
         work = job.heartbeat(1)["work"]
         assert 600 <= work["stalled_seconds"] == work["step_seconds"] and "gpu_idle_seconds" not in work
         go.touch()
-        machine.until(lambda: job.kept() == 4 and told(job) == {})
+        machine.until(lambda: job.kept() == 4 and is_silent(job))
         assert job.heartbeat(1)["work"]["step_seconds"] < 600
 
 
@@ -130,7 +142,7 @@ def test_an_undeleted_checkpoint_is_reported_until_it_is_deleted(job: Job) -> No
         assert words.startswith("the checkpoint of step 1 is not deleted, and still costs money: s3:DeleteObjectVersion on s3://") and "grant" in words
         job.aws.clear_faults()
         Path(f"{go}-2").touch()
-        machine.until(lambda: job.kept() == 3 and told(job) == {})
+        machine.until(lambda: job.kept() == 3 and is_silent(job))
     assert job.manifests() == [(1, 3)]
 
 

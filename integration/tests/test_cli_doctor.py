@@ -46,7 +46,6 @@ def test_each_illness_is_found_once(stack: Deployment) -> None:
     soon, long_ago = rfc3339(now() + timedelta(hours=1)), rfc3339(ago(days=2))
     for key in account.keys("plans/"):
         aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
-    stack.ran("reap-instances", minutes_ago=20)
     put_alarm(account, f"{STACK}-FailedEventsAlarm-1ABC", "Read the queue.", "ALARM")
     put_alarm(account, f"{STACK}-test-FailedEventsAlarm-1ABC", "Not ours.", "ALARM")
     aws.client("sns").subscribe(TopicArn=account.topic_arn, Protocol="email", Endpoint="ada@example.com")
@@ -62,6 +61,7 @@ def test_each_illness_is_found_once(stack: Deployment) -> None:
     account.put("active/vision/live-0123abcd", b"")
     account.idle(account.gpu(tags={"curfew:job": "vision/live-0123abcd"}))
 
+    stack.ran("reap-instances", minutes_ago=20)
     aws.clear_calls()
     said = doctor(stack, CURFEW_MODE="enforce")
     verbs = {call["action"].partition(":")[2] for call in aws.calls()}

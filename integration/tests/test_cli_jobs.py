@@ -87,7 +87,7 @@ def test_unfinished_jobs_are_listed_newest_first(account: Account) -> None:
     assert sorted(call["action"] for call in account.aws.calls()) == [*["s3:GetObject"] * 3, "s3:ListObjectsV2"]
     assert heading.split() == "job state attempts machine type step ran cost at most energy until why".split()
     assert re.fullmatch(rf"{BERT} +held +0 +- +- +- +0s +\$0\.00 +- +in 4m(\d+s)? +the budget of nlp is spent", bert), bert
-    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200, 31m(\d+s)? ago +2h(\d+s)? +\$2\.01 +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
+    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200, 31m(\d+s)? ago +2h(\d+s)? +\$2\.0[1-3] +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
 
 
 def test_a_narrow_terminal_keeps_the_reason_and_says_what_is_left_out(account: Account) -> None:
@@ -141,7 +141,7 @@ def test_a_sweep_is_one_row(account: Account) -> None:
     _, llama, tune = said.out.splitlines()
     assert llama.split()[0] == LLAMA
     why = "a sweep; its jobs: curfew jobs tune-1a2b3c4d"
-    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(\d+s)? +\$4\.0\d +- +- +{why}", tune), tune
+    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(1m)?(\d+s)? +\$4\.0\d +- +- +{why}", tune), tune
     assert "Details:  curfew jobs vision/tune-1a2b3c4d  (the jobs of a sweep)" in said.err
     assert "each sweep as one row" in jobs(account, "--help").fine().out
     assert "1 failed" not in said.out and "2 running, 1 failed" in jobs(account, "--all").fine().out
@@ -175,7 +175,7 @@ def test_a_job_in_full(account: Account) -> None:
         r"heartbeat +\d+s ago: running, at step 1234, 350 steps an hour",
         r"checkpoint +step 900, of attempt 1",
         r"ran +3h(\d+s)? at most",
-        r"cost +\$3\.01 at most",
+        r"cost +\$3\.0[1-3] at most",
         r"ends by +.* UTC \(in 6h\w*\)",
         r"cancelled +2026-11-22 05:00 UTC by bob; its machine is terminated next",
         r"requested +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
@@ -252,10 +252,9 @@ def test_a_watched_job_is_shown_until_it_has_ended(account: Account) -> None:
     trend = {"percent": [0, 50, 100, None], "memory_mib": [2048, 20480], "watts": []}
     leave(account, LLAMA, "1/heartbeat.json", at=rfc3339(now()), attempt=1, doing="running", trend=trend)
     terminal = Terminal(account.environment(NO_COLOR="1"), "jobs", "llama", "--watch")
-    terminal.wait_for("ends by")
-    assert re.search(r"GPU use +▁▄█  unknown\s", terminal.shown) and re.search(r"GPU memory +▁█ 20480 MiB\s", terminal.shown)
-    assert "GPU power" not in terminal.shown
     terminal.wait_for("Ctrl-C leaves this screen")
+    assert re.search(r"GPU use +▁▄█  unknown\s", terminal.shown) and re.search(r"GPU memory +▁█ 20480 MiB\s", terminal.shown)
+    assert "ends by" in terminal.shown and "GPU power" not in terminal.shown
     write(account, LLAMA, ended("failed", "boom"), active=False)
     assert terminal.end() == 1 and f"{LLAMA}: failed" in terminal.shown
     said = jobs(account, "llama", "--watch")
@@ -266,7 +265,7 @@ def test_progress_is_shown_where_the_goal_is_known(account: Account) -> None:
     running(account, terms={**TERMS, "checkpoint": {**TERMS["checkpoint"], "total_steps": 4000}})
     leave(account, LLAMA, "1/heartbeat.json", at=rfc3339(now()), attempt=1, step=1000, steps_per_hour=1000.0, doing="running")
     out = jobs(account, "llama").fine().out
-    line = r"progress +\[#####-{15}\] 25 %, step 1000 of 4000, 1000 steps an hour, 3h left, \$5\.03 at most by then"
+    line = r"progress +\[#####-{15}\] 25 %, step 1000 of 4000, 1000 steps an hour, 3h left, \$5\.0[3-5] at most by then"
     assert re.search(rf"^{line}$", out, re.MULTILINE), out
     assert jobs(account, "llama", "--json").fine().json()["completion"]["seconds_left"] == 10_800
     running(account, progress={"step": 900, "attempts_without": 0}, terms={**TERMS, "checkpoint": {**TERMS["checkpoint"], "total_steps": 4000}})

@@ -109,7 +109,7 @@ def test_following_ends_with_the_job(account: Account) -> None:
     assert [follower.stdout.readline() for _ in range(2)] == ["two\n", "three\n"]
     upload(account, "again\nlast\n", 2)
     write(account, LLAMA, ended(), attempt=2)
-    out, err = follower.communicate(timeout=30)
+    out, err = follower.communicate(timeout=120)
     assert (follower.returncode, out) == (0, "again\nlast\n")
     assert err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2", f"{LLAMA}: succeeded"]
     # What docs/command.md grants it to write, and nothing else.
@@ -127,6 +127,6 @@ def test_following_says_why_there_is_no_log_yet(account: Account) -> None:
     assert follower.stderr.readline() == f"{LLAMA} has no log yet: it is running\n"
     upload(account, "one\n")
     write(account, LLAMA, ended())
-    out, err = follower.communicate(timeout=60)
+    out, err = follower.communicate(timeout=120)
     assert (follower.returncode, out) == (0, "one\n")
     assert err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}: succeeded"]

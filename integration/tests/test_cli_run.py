@@ -58,7 +58,7 @@ def test_a_command_ends_with_its_exit_code_and_comes_again(aws: LocalAws, tmp_pa
         with subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
             assert any(line == "has begun\n" for line in running.stdout)
             running.send_signal(signal.SIGINT)
-            _, error = running.communicate(timeout=30)
+            _, error = running.communicate(timeout=120)
         assert running.returncode == 0 and "keeps running. Follow it:  curfew logs vision/long-" in error, error
         curfew(environment, "cancel", "long", "--yes").fine()
         world.until(lambda: not world.account.keys("active/"), lambda: str(world.account.keys("active/")))
@@ -125,7 +125,7 @@ def test_ctrl_c_before_the_answer_leaves_the_job_submitted(account: Account) -> 
     with subprocess.Popen(words, env=account.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert any("waiting for the answer" in line for line in running.stderr)
         running.send_signal(signal.SIGINT)
-        _, error = running.communicate(timeout=30)
+        _, error = running.communicate(timeout=120)
     assert running.returncode == 0 and "keeps running" in error, error
     assert account.keys("inbox/") == ["inbox/vision/true.toml"]
 

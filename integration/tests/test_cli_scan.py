@@ -167,8 +167,11 @@ def test_an_interrupted_scan_shows_what_it_saw(bare: Undeployed, aws: LocalAws) 
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
         assert scan.stdout is not None and scan.stderr is not None
-        while here not in os.read(scan.stderr.fileno(), 4096).decode():
-            assert scan.poll() is None
+        said = b""
+        while here.encode() not in said:
+            some = os.read(scan.stderr.fileno(), 4096)
+            assert some, said
+            said += some
         scan.send_signal(signal.SIGINT)
         out = scan.stdout.read().decode()
         assert scan.wait(timeout=60) == 2

@@ -99,7 +99,7 @@ def test_what_a_deadline_costs(account: Account, here: Path) -> None:
     assert len(costs) == 4 and costs == sorted(costs, reverse=True), said.out
     estimate = submit(account, here, text, "--dry-run", "--json").fine().json()["estimate"]
     within = [one["within_seconds"] for one in estimate["expected_costs"]]
-    assert within[0] == 173_700 and 215_980 <= within[1] <= 216_000 and within[3] is None
+    assert within[0] == 173_700 and 215_880 <= within[1] <= 216_000 and within[3] is None
     late = submit(account, here, text.replace('"60h"', '"40h"'), "--dry-run")
     assert late.code == 1 and "its deadline cannot be met, even on demand" in late.out
 
@@ -192,7 +192,7 @@ def test_it_waits_until_it_is_accepted(account: Account, here: Path) -> None:
     answer(account, "of an earlier one", job="vision/train-00000000")
     waiting = waits(account, here)
     answer(account, etag(account), job="vision/train-12345678")
-    out, _ = waiting.communicate(timeout=30)
+    out, _ = waiting.communicate(timeout=120)
     assert waiting.returncode == 0 and "vision/train-12345678: accepted" in out and "00000000" not in out
 
 
@@ -200,7 +200,7 @@ def test_or_rejected(account: Account, here: Path) -> None:
     waiting = waits(account, here, "--json")
     mistake = {"line": 3, "key": "gpu.count", "problem": "not so many"}
     answer(account, etag(account), mistakes=[mistake])
-    out, _ = waiting.communicate(timeout=30)
+    out, _ = waiting.communicate(timeout=120)
     said = json.loads(out)
     assert waiting.returncode == 1 and said["answer"] == {"accepted": False, "mistakes": [mistake]} and said["job"] is None
 

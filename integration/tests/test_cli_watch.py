@@ -94,7 +94,7 @@ def test_a_frame_costs_next_to_nothing(watched: Watched) -> None:
     counts = Counter(call["action"] for call in watched.aws.calls())
     lists = counts.pop("s3:ListObjectsV2")
     # One of jobs, and one a function for its newest record; near midnight a second one.
-    assert 4 <= lists <= 7
+    assert 4 <= lists <= 9
     assert counts == {
         "ec2:DescribeRegions": 1,
         "ec2:DescribeInstances": 2,
@@ -167,7 +167,7 @@ def test_it_draws_resizes_quits_and_leaves_the_terminal_as_it_was(watched: Watch
         assert there.is_on_other_screen() and len(lines) == 24
         assert re.search(rf"5\.67  {watched.idle} .*0 % \d\d:\d\d .*stop", "\n".join(lines))
         there.resize(130, 40)
-        wide = there.wait_for("region")
+        wide = there.wait_for("region", "??2J東京の訓練??", "us-east-1")
         assert len(wide) == 40 and "??2J東京の訓練??" in row(wide, watched.kept) and "us-east-1" in row(wide, watched.kept)
         there.resize(30, 8)
         there.wait_for("too small: 30x8")
@@ -233,7 +233,8 @@ def test_it_refreshes_itself_and_lists_records_only_when_one_is_due(watched: Wat
         there.press("q")
         is_as_before(there)
     refreshes, lists = reads(), len(watched.aws.calls("s3:ListObjectsV2"))
-    assert refreshes - 1 <= lists <= refreshes + 6
+    # Of four functions; near midnight of two days.
+    assert refreshes - 1 <= lists <= refreshes + 10
 
 
 @at_a_terminal

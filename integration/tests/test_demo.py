@@ -51,7 +51,7 @@ def members(session: int) -> list[str]:
 def told() -> str:
     """What it says, of one that is played to its end; nothing of it is left."""
     with demo() as running:
-        told, _ = running.communicate(timeout=240)
+        told, _ = running.communicate(timeout=600)
         assert running.returncode == 0, told
         assert members(running.pid) == []
     return told
@@ -137,7 +137,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
         wait_for("attempt 1  the agent runs", running)
         assert machines_of(tmp_path) != []
         os.killpg(running.pid, signal.SIGINT)
-        told, _ = running.communicate(timeout=30)
+        told, _ = running.communicate(timeout=120)
         assert running.returncode == 128 + signal.SIGINT, told
         assert told.endswith("\nInterrupted; nothing of it runs any more.\n")
         assert members(running.pid) == [] and left_of(running.pid, tmp_path) == []
@@ -155,6 +155,6 @@ def left_of(pid: int, scratch: Path) -> list[Any]:
 
 
 def wait_for(text: str, running: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while text not in (line := running.stdout.readline()):
         assert line and time.monotonic() < deadline, f"the demo ended, or hung, before {text!r}"

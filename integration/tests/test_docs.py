@@ -182,7 +182,7 @@ class Reader:
                 stdout=subprocess.PIPE,
                 stderr=theirs,
                 text=True,
-                timeout=60,
+                timeout=180,
             )
         finally:
             os.close(theirs)
@@ -359,7 +359,7 @@ def test_a_section(section: Section, reader: Reader) -> None:
 
 @pytest.mark.parametrize("line", _by_text(filter(_asks_for_help, _LINES)), ids=str)
 def test_a_command_that_a_sentence_names_is_there(line: Line) -> None:
-    told = subprocess.run([COMMAND, *line.text.split()[1:]], capture_output=True, text=True, timeout=60)
+    told = subprocess.run([COMMAND, *line.text.split()[1:]], capture_output=True, text=True, timeout=180)
     assert told.returncode == 0, f"{line}\n{told.stderr}"
 
 
@@ -367,7 +367,7 @@ def test_a_command_that_a_sentence_names_is_there(line: Line) -> None:
 def test_a_make_target_is_there(line: Line) -> None:
     command = line.text.split("  ")[0].removeprefix("make ")
     told = subprocess.run(
-        ["bash", "-c", f"make --dry-run {command}"], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+        ["bash", "-c", f"make --dry-run {command}"], cwd=REPOSITORY, capture_output=True, text=True, timeout=180
     )
     assert told.returncode == 0, f"{line}\n{told.stderr}"
 

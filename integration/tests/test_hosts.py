@@ -41,7 +41,7 @@ def test_a_machine_finds_no_command_that_could_end_the_real_one(aws: LocalAws, t
         if kind is None and hosts.isolation == PROCESSES:
             pytest.skip(hosts.why_not_better)
         host = launch(aws, hosts, f"for name in {names}; do command -v $name; done; echo done")
-        wait_for(lambda: "done\n" in host.console(), 30, host.console)
+        wait_for(lambda: "done\n" in host.console(), 120, host.console)
         found = [line for line in host.console().splitlines() if line.startswith("/")]
         assert {Path(line).parent for line in found} == {hosts.disk / "tools"}
         assert {Path(line).name for line in found} == {"systemctl", "shutdown", "poweroff", "systemd-run"}
@@ -59,8 +59,8 @@ def test_machines_end_with_the_process_of_the_tests(tmp_path: Path) -> None:
         assert Path(sockets).exists() and pids <= set(processes.running()) and len(pids) >= 2
         harness.kill()
         harness.wait()
-        wait_for(lambda: not pids & set(processes.running()), 30, lambda: f"these still run: {pids & set(processes.running())}")
-        wait_for(lambda: not Path(sockets).exists(), 30, lambda: f"{sockets} is left")
+        wait_for(lambda: not pids & set(processes.running()), 120, lambda: f"these still run: {pids & set(processes.running())}")
+        wait_for(lambda: not Path(sockets).exists(), 120, lambda: f"{sockets} is left")
 
 
 ABANDONED = """
@@ -73,7 +73,7 @@ from hosts.host import wait_for
 from test_hosts import launch
 with running(regions=["us-east-1"]) as aws, Hosts(aws, Path(sys.argv[1]), kind=eval(sys.argv[2])) as hosts:
     host = launch(aws, hosts, "(setsid sh -c 'tail -f /dev/null & tail -f /dev/null') >/dev/null 2>&1 &")
-    wait_for(lambda: sum("-f" in one.words for one in host.processes()) == 2, 30, host.console)
+    wait_for(lambda: sum("-f" in one.words for one in host.processes()) == 2, 120, host.console)
     print(json.dumps([str(host.place.sockets), *(one.pid for one in host.processes())]), flush=True)
     time.sleep(600)
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from command import curfew
 from jobs import SPEC, Job, JobAccount
 
@@ -13,6 +15,7 @@ def after(*jobs: Job) -> str:
     return f"after = [{names}]\n{SPEC}"
 
 
+@pytest.mark.usefixtures("unlisted")
 def test_a_job_begins_once_the_other_has_succeeded(jobs: JobAccount, tmp_path: Path) -> None:
     prepare = jobs.running("prepare")
     file = tmp_path / "llama.toml"
@@ -79,6 +82,7 @@ def sweep_of_two(jobs: JobAccount) -> tuple[Job, Job, Job]:
     return Job(jobs, answer["job"]), first, second
 
 
+@pytest.mark.usefixtures("unlisted")
 def test_a_job_begins_once_all_jobs_of_a_sweep_have_succeeded(jobs: JobAccount) -> None:
     sweep, first, second = sweep_of_two(jobs)
     jobs.submit("llama", after(sweep))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from jobs import LISTS_AT_MINUTE, SPEC, JobAccount
+from jobs import SPEC, JobAccount
 from reaping import BUCKET, Run, ago, now
 from template_iam import Request, may
 
@@ -37,12 +36,7 @@ PERMISSIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _while_not_all_is_listed() -> None:
-    """Once an hour a run lists all jobs besides."""
-    lists = now().replace(minute=LISTS_AT_MINUTE, second=0, microsecond=0)
-    if lists - timedelta(seconds=20) < now() < lists + timedelta(minutes=1):
-        time.sleep((lists + timedelta(minutes=1) - now()).total_seconds())
+pytestmark = pytest.mark.usefixtures("unlisted")
 
 
 def test_a_sweep_without_jobs_takes_five_calls(jobs: JobAccount) -> None:

@@ -304,10 +304,10 @@ def test_what_a_lost_run_has_reserved_is_given_back_within_the_hour(jobs: JobAcc
     running = jobs.running()
     kept = jobs.reserved(None)[running.id]
     gone = {"vision/gone-0123abcd": old, running.id: {**kept, "since": old["since"]}}
-    jobs.write_budget(team=None, reservations=gone)
     minute = now().replace(minute=LISTS_AT_MINUTE, second=0, microsecond=0) + timedelta(hours=1)
+    jobs.write_budget(team=None, at=minute, reservations=gone)  # which may be of the next month
     jobs.tick_at(minute)
-    assert list(jobs.reserved(None)) == [running.id]
+    assert list(jobs.reserved(None, minute)) == [running.id]
 
 
 def test_another_region_where_the_spec_says_so(jobs: JobAccount) -> None:

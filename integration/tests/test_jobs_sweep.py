@@ -154,6 +154,7 @@ def test_a_document_that_replaces_that_of_a_sweep_is_answered(jobs: JobAccount) 
     assert answer and answer["is"] == "accepted" and "members" not in answer
 
 
+@pytest.mark.usefixtures("unlisted")
 def test_a_sweep_is_read_once_for_all_that_come_after_it(jobs: JobAccount) -> None:
     key = jobs.submit("tune", SWEEP.replace("max_parallel = 2\n", ""))
     jobs.told_of(key)
@@ -185,6 +186,7 @@ def test_a_run_that_was_cut_off_before_its_answer_tells_again(jobs: JobAccount) 
     assert answer and (answer["job"], answer["members"]) == (accepted["job"], 4) and minutes(jobs) == []
 
 
+@pytest.mark.usefixtures("unlisted")
 @pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
 def test_a_lost_entry_is_made_anew_once_all_jobs_have_begun(jobs: JobAccount) -> None:
     key = jobs.submit("tune", SWEEP)
@@ -202,7 +204,7 @@ def test_a_lost_entry_is_made_anew_once_all_jobs_have_begun(jobs: JobAccount) ->
     assert not first.is_active and third.state == "submitted", "without the entry nobody knows that the first is over"
     at = (now() + timedelta(hours=1)).replace(minute=LISTS_AT_MINUTE, second=58)
     jobs.aws.fault("s3:GetObject", "slow", match="state.json", seconds=3)
-    jobs.tick_at(at)
+    jobs.tick_at(at, stands=False)
     assert entry not in jobs.keys("active/"), "the fourth may still be about to begin"
     jobs.put(f"jobs/{fourth.id}/state.json", json.dumps(state).encode())
     jobs.tick_at(at + timedelta(minutes=1))
@@ -237,6 +239,7 @@ def test_submit_shows_how_many_jobs_it_is_and_what_they_cost(jobs: JobAccount, t
     assert wrong.code == 1 and "tune.toml:12: key `sweep.seed`" in wrong.out and jobs.keys("inbox/") == []
 
 
+@pytest.mark.usefixtures("unlisted")
 def test_members_take_the_calls_of_as_many_jobs(jobs: JobAccount) -> None:
     key = jobs.submit("tune", f"{SPEC}\n[sweep]\nseed = \"1..{MEMBERS}\"\nmax_parallel = {MEMBERS // 2}\n")
     run = jobs.told_of(key, timeout_s=300)

@@ -253,6 +253,7 @@ def test_a_trigger_is_told_of_at_once_where_the_stack_has_no_bucket(jobs: JobAcc
     assert f"no event comes from s3://{DATA}" in jobs.told_of(TRIGGER).message()
 
 
+@pytest.mark.usefixtures("unlisted")
 def test_the_state_bucket_has_no_arrivals_even_if_it_is_named(account: TriggerAccount) -> None:
     account.restart(CURFEW_TRIGGER_BUCKETS=f"{DATA},{BUCKET}")
     run = account.batch(created("inbox/vision/a.toml"), created("inbox/vision/b.toml"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from command import Said, curfew
+from local_aws.client import REGION
 from pricing import know_prices
-from reaping import BUCKET, Account, now
+from reaping import BUCKET, Account
 
 TABLE = "$1.01/h ($734 a month; table of 2026-09-24)"
 
@@ -26,9 +27,10 @@ def test_the_command_says_the_same(account: Account) -> None:
     explained = said(account, "explain", gpu)
     assert TABLE in explained.out
     know_prices(account, {"g5.xlarge": 2.0})
+    day = account.read("prices/current.json")["on_demand"][REGION]["g5.xlarge"]["as_of"][:10]
     explained = said(account, "explain", gpu)
     assert "$2.00/h ($1,460 a month)" in explained.out and "table of" not in explained.out
     [finding] = said(account, "scan", "--json", "--quiet").json()["findings"]
-    assert (finding["usd_per_hour"], finding["price_source"]) == (2.0, f"Price List of {now():%Y-%m-%d}")
+    assert (finding["usd_per_hour"], finding["price_source"]) == (2.0, f"Price List of {day}")
     shown = said(account, "scan", "--quiet").out
     assert "1,460.00" in shown and "1,460.00*" not in shown and "table of" not in shown

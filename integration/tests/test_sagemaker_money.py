@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from command import curfew
-from reaping import BUCKET, ago, now
+from reaping import BUCKET, ago, now, within_a_month
 from studio_budgets import StudioBudgets
 
 # USD per hour of ml.g5.xlarge by component: local_aws/price_list.py.
@@ -17,8 +17,9 @@ HOSTING, TRAINING, NOTEBOOK, JUPYTERLAB = 1.408, 1.418, 1.438, 1.448
 def test_sagemaker_counts_for_its_team_by_component(studio_money: StudioBudgets) -> None:
     endpoint, app, notebook, job = studio_money.endpoint("llm"), studio_money.app(), studio_money.notebook(), studio_money.job("bert")
     studio_money.aws.put_sagemaker("training-job", "bert", {"TrainingStartTime": ago(hours=2).timestamp()}, {})
-    spot = studio_money.trained("gpt", billable_s=600)
-    run = studio_money.tick()
+    at = within_a_month()
+    spot = studio_money.trained("gpt", billable_s=600, at=at)
+    run = studio_money.tick_at(at)
     assert run.gaps == []
     prices = {endpoint: HOSTING, app: JUPYTERLAB, notebook: NOTEBOOK, job: TRAINING, spot: TRAINING}
     rows = {resource: studio_money.row(resource) for resource in prices}

@@ -11,7 +11,7 @@ import pytest
 
 from local_aws import LocalAws
 from pricing import know_prices
-from reaping import BUCKET, Account, ago, moment
+from reaping import BUCKET, Account, ago, moment, within_a_month
 from reaping_budgets import BudgetAccount
 from template_iam import Request, may
 
@@ -28,7 +28,8 @@ def sender(aws: LocalAws) -> Iterator[ReportAccount]:
     with BudgetAccount(aws) as money, ReportAccount(aws, heard=False) as sender:
         money.launch(ago(hours=5))
         money.launch(ago(hours=5), tags={"Team": "nlp"})
-        money.tick()
+        money.tick_at(at := within_a_month())
+        sender.move_to(at)
         yield sender
 
 

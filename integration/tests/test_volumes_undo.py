@@ -46,7 +46,7 @@ def paste(storage: VolumeAccount, text: str, folder: Path) -> dict[str, Any]:
         "HOME": str(folder),
         "LC_ALL": "C.UTF-8",
     }
-    done = subprocess.run(["bash", "-c", text], env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", text], env=environment, cwd=folder, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     assert list(folder.iterdir()) == [], "the shell carried out something that stood in a tag"
     return json.loads(done.stdout)

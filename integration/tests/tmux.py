@@ -19,7 +19,7 @@ from command import COMMAND
 from hosts.host import wait_for
 
 IS_HERE = shutil.which("tmux") is not None
-_SECONDS_MAX = 60
+_SECONDS_MAX = 120
 
 
 class Tmux:
@@ -62,8 +62,12 @@ class Tmux:
 
     def wait_for(self, *words: str) -> list[str]:
         """Until all of it is on the screen; returns the screen."""
-        wait_for(lambda: all(word in "\n".join(self.lines()) for word in words), _SECONDS_MAX, lambda: "\n".join([str(words), *self.lines()]))
-        return self.lines()
+
+        def found() -> list[str] | None:
+            lines = self.lines()
+            return lines if all(word in "\n".join(lines) for word in words) else None
+
+        return wait_for(found, _SECONDS_MAX, lambda: "\n".join([str(words), *self.lines()]))
 
     def wait_without(self, word: str) -> None:
         wait_for(lambda: word not in "\n".join(self.lines()), _SECONDS_MAX, lambda: "\n".join([word, *self.lines()]))
