@@ -43,6 +43,7 @@ pub use chat::to_chat;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
 pub use remember::{record_ahead, update_log};
+pub use subject::fit_subject;
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has
 /// accepted.

@@ -262,6 +262,9 @@ impl OverBudget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccountConfig {
+    /// Name of the account for people, which reports show before its number.
+    #[serde(deserialize_with = "checks::account_name")]
+    pub name: Option<String>,
     /// The account's budget of a calendar month, in USD.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
@@ -291,6 +294,7 @@ impl AccountConfig {
 impl Default for AccountConfig {
     fn default() -> Self {
         Self {
+            name: None,
             monthly_budget_usd: None,
             notify_at_percent: vec![50, 80, 100],
             over_budget: OverBudget::Notify,
