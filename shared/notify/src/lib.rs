@@ -12,6 +12,7 @@ mod event;
 mod first_line;
 mod headline;
 mod lead;
+mod local_disk;
 mod message;
 mod paragraph;
 mod remember;
@@ -41,6 +42,7 @@ use plan::{
 pub use accepted::AcceptedNotifications;
 pub use chat::to_chat;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
+pub use local_disk::local_disk_notification;
 pub use message::{Message, messages};
 pub use remember::{record_ahead, update_log};
 pub use subject::fit_subject;

@@ -24,6 +24,7 @@ mod chat;
 mod events;
 mod golden;
 mod lead;
+mod local_disk;
 mod losses;
 mod once;
 mod sizes;

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::checks;
-use super::disk_policy::DiskPolicy;
+use super::disk_policy::{AccountDiskPolicy, DiskPolicy};
 use super::jobs::IdleAfter;
 use crate::duration;
 use crate::input_source::InputSource;
@@ -133,7 +133,7 @@ pub struct IdleConfig {
     /// Action at the deadline.
     pub action: RuleAction,
     /// Policy for types with NVMe instance storage.
-    pub local_disk: DiskPolicy,
+    pub local_disk: AccountDiskPolicy,
 }
 
 impl Default for IdleConfig {
@@ -149,7 +149,7 @@ impl Default for IdleConfig {
             boot_grace: SignedDuration::from_mins(30),
             grace: SignedDuration::from_hours(1),
             action: RuleAction::Stop,
-            local_disk: DiskPolicy::Keep,
+            local_disk: AccountDiskPolicy::default(),
         }
     }
 }
