@@ -2,7 +2,7 @@
 
 The same number gives the same fleet every time, but for its launches, which count from now. Shares are exact where 20
 divides the number. Nothing here makes a run write to EC2: whoever is idle has NVMe scratch that may not be lost
-(`local_disk = "keep"`, the default), so its owner is only told.
+(`local_disk = "keep"`), so its owner is only told.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUCKET = "curfew-bench"
 TOPIC_ARN = f"arn:aws:sns:{REGION}:123456789012:curfew"
 TEAMS = ("vision", "nlp", "speech")
 
-CONFIG = f'regions = ["{REGION}"]\n' + "".join(f'[teams.{team}]\nmode = "enforce"\n' for team in TEAMS)
+CONFIG = f'regions = ["{REGION}"]\n[idle]\nlocal_disk = "keep"\n' + "".join(f'[teams.{team}]\nmode = "enforce"\n' for team in TEAMS)
 
 
 @dataclass(frozen=True)

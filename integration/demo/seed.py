@@ -33,6 +33,7 @@ grace = "{grace}"
 [idle]
 window = "15m"
 grace = "{grace}"
+local_disk = "keep"                # for those who have not chosen
 
 [lifetime]
 grace = "{grace}"

@@ -153,6 +153,7 @@ def test_finance_reads_and_changes_nothing() -> None:
         ("ledger/2026-09/eu-west-1.json", True),
         ("budgets/vision/2026-09.json", True),
         ("reports/2026-09-01/report.html", True),
+        ("exports/2026-09/curfew-focus.csv", True),
         (f"jobs/{LIVES}/spec.toml", False),
         (f"attempts/{LIVES}/1/log", False),
         (f"outputs/{LIVES}/1/a.pt", False),

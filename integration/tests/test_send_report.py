@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -48,9 +49,31 @@ def test_the_first_run_of_a_day_sends_the_digest_and_each_renews_the_page(sender
     [message] = run.messages
     assert message["attributes"] == {"team": "untagged", "function": "send-report", "severity": "info"}
     assert " spent on GPUs in " in message["message"].splitlines()[0] and f"s3://{BUCKET}/{key}" in message["message"]
-    assert run.counts["s3:PutObject"] == 2 and sender.audit(run)["function"] == "send-report"
+    assert run.counts["s3:PutObject"] == 3 and sender.audit(run)["function"] == "send-report"
     again = sender.tick()
-    assert again.messages == [] and again.counts["s3:PutObject"] == 2
+    assert again.messages == [] and again.counts["s3:PutObject"] == 3
+
+
+def test_each_run_replaces_the_charges_of_the_month_for_athena(sender: ReportAccount) -> None:
+    sender.configure(account={"name": "research"})
+    sender.tick()
+    [month] = {ledger.split("/")[1] for ledger in sender.keys("ledger/")}
+    [key] = sender.keys("exports/")
+    assert key == f"exports/{month}/curfew-focus.csv"
+    stored = sender.aws.client("s3").get_object(Bucket=BUCKET, Key=key)
+    rows = list(csv.DictReader(stored["Body"].read().decode().splitlines()))
+    assert stored["ContentType"] == "text/csv; charset=utf-8" and {row["x_Team"] for row in rows} >= {"vision", "nlp"}
+    assert {(row["SubAccountName"], row["x_IsEstimate"]) for row in rows} == {("research", "true")}
+    assert all(float(row["EffectiveCost"]) > 0 for row in rows if row["ResourceType"] == "instance")
+    sender.tick()
+    assert sender.keys("exports/") == [key]
+
+
+def test_charges_that_cannot_be_written_are_a_gap_beside_the_report(sender: ReportAccount) -> None:
+    sender.aws.fault("s3:PutObject", "access_denied", match="exports/")
+    run = sender.tick()
+    assert len(run.messages) == 1 and page_key(sender) and sender.keys("exports/") == []
+    assert [gap["region"] for gap in run.gaps if gap["call"] == "s3:PutObject"] == ["us-east-1"]
 
 
 def test_a_digest_that_is_refused_is_sent_by_the_next_run(sender: ReportAccount) -> None:

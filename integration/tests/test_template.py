@@ -418,7 +418,7 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
         for rule in rules
         if "Prefix" in rule and rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": 1}
     }
-    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/", "triggers/", "workdirs/"} == briefly
+    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "exports/", "prices/", "triggers/", "workdirs/"} == briefly
 
 
 def test_a_checkpoint_outlives_a_month_of_waiting() -> None:

@@ -366,6 +366,7 @@ ACCESS: list[tuple[str, ...]] = [
     ("plans/2026-09-01/send-report/run.json", "", "", "", "", "", "rw", "", ""),
     ("notices/send-report/eu-west-1.json", "", "", "", "", "", "rw", "", ""),
     ("reports/2026-11-21/report.html", "", "", "", "", "", "rw", "", ""),
+    ("exports/2026-11/curfew-focus.csv", "", "", "", "", "", "w", "", ""),
     ("activity/eu-west-1.json", "rw", "", "", "r", "", "", "", ""),
     ("budgets/2026-11.json", "r", "", "r", "rw", "rw", "r", "", ""),
     ("budgets/vision/2026-11.json", "r", "", "r", "rw", "rw", "r", "", ""),

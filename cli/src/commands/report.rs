@@ -45,13 +45,13 @@ pub(crate) struct Report {
 enum ChargesFormat {
     /// CSV with Curfew's own columns
     Csv,
-    /// CSV with columns of FOCUS 1.0
+    /// CSV with columns of FOCUS 1.2
     Focus,
 }
 
 /// The figures of the page. Amounts are in US dollars, and `gaps` says what could not be read:
 /// ```json
-/// {"schema": 1, "account": "123456789012", "month": "2026-11", "has_ledger": true, "at": "…", "is_over": false, "team": null, "mode": "enforce",
+/// {"schema": 1, "account": "123456789012", "account_name": "research", "month": "2026-11", "has_ledger": true, "at": "…", "is_over": false, "team": null, "mode": "enforce",
 ///  "headline": {"spent_usd": 36.0, "saved_usd": 12.0, "waste_usd_per_hour": 1.0, …},
 ///  "days": [{"day": "2026-11-01", "usd_by_team": {"vision": 12.0}}], "teams": […], "savings": […], "waste": […],
 ///  "next_month": {"findings": […], "coverage": {"vision": {"instances": 2, "measured": 1}}}, "jobs": […], "footprint_caveats": […], "gaps": []}
@@ -74,7 +74,13 @@ impl Report {
         let prices = context.prices(Some(&store), &config).await;
         if let Some(format) = self.format {
             let facts = Box::pin(store.read_month_facts(month, config.account.zone(), prices, context.now)).await;
-            return self.write_charges(&facts, account.as_deref(), format);
+            let scope = ExportScope {
+                account: account.as_deref(),
+                account_name: config.account.name.as_deref(),
+                team: self.team.as_deref(),
+                lines_max: None,
+            };
+            return self.write_charges(&facts, scope, format);
         }
         let at = (context.now, TIMEOUT);
         let (mut report, _) = month_report::read((&context.aws, &store), &config, month, prices, at).await;
@@ -106,7 +112,7 @@ impl Report {
     fn write_charges(
         &self,
         facts: &MonthFacts,
-        account: Option<&str>,
+        scope: ExportScope<'_>,
         format: ChargesFormat,
     ) -> Result<CommandStatus, CommandError> {
         let report = self.part(MonthReport::from_facts(facts))?;
@@ -117,7 +123,7 @@ impl Report {
             ChargesFormat::Csv => ExportFormat::Csv,
             ChargesFormat::Focus => ExportFormat::Focus,
         };
-        let charges = export(facts, ExportScope { account, team: self.team.as_deref() }, format);
+        let charges = export(facts, scope, format);
         match &self.output {
             Some(file) => write_file(file, &charges)?,
             None => screen::print_document(charges.trim_end()),

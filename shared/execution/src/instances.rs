@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use futures::future::{join, join_all};
+use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
+use model::notification_log::Notification;
 use model::observation::{Gap, Observation};
 use model::usage::{ActivityCache, Usage};
+use plan::Plan;
 use ports::{ActivityDocuments, BudgetDocuments, ConfigLoadError, Documents, InstanceCloud, JobDocuments};
-use reaping::instances::decide;
+use reaping::instances::{decide, withheld_without_choice};
 use reaping::policy::Policy;
 
 use crate::budgets::load_budget_statuses;
@@ -51,6 +54,12 @@ pub struct InstancesObservation {
 impl RunObservation for InstancesObservation {
     fn into_regions_and_logs(self) -> (Vec<Region>, RecalledLogs) {
         (self.regions, self.recalled)
+    }
+
+    fn notifications(&self, plan: &Plan, now: Timestamp) -> Vec<Notification> {
+        let withheld = withheld_without_choice(&plan.steps, &self.policy.config);
+        let recalled = &self.recalled;
+        notify::local_disk_notification(&withheld, recalled.home(), &recalled.memory, now).into_iter().collect()
     }
 }
 

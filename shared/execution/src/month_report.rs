@@ -1,4 +1,5 @@
-//! The report of the month, once a day: the page in the bucket, its digest to the subscribers, and by mail to each team its own part.
+//! The report of the month, once a day: the page and the charges in the bucket, its digest to the subscribers, and by mail to each team its
+//! own part.
 
 mod usage;
 
@@ -16,7 +17,7 @@ use model::observation::{Gap, GapKind};
 use notify::Message;
 use plan::report::Report;
 use ports::{CallError, ConfigLoadError};
-use report::{MonthReport, account_of_topic, digest, mail, render_html};
+use report::{MonthFacts, MonthReport, account_of_topic, bucket_export, digest, mail, render_html};
 use store::Store;
 
 use crate::clients::Run;
@@ -45,10 +46,15 @@ pub async fn read(
     prices: PriceBook,
     (now, timeout): (Timestamp, Duration),
 ) -> (MonthReport, Vec<Gap>) {
-    let mut facts = store.read_month_facts(month, config.account.zone(), prices, now).await;
+    let facts = store.read_month_facts(month, config.account.zone(), prices, now).await;
+    report_on(facts, aws, config, timeout).await
+}
+
+async fn report_on(mut facts: MonthFacts, aws: &Aws, config: &Config, timeout: Duration) -> (MonthReport, Vec<Gap>) {
     let (usage, unseen) = usage::read(aws, config, &facts, timeout).await;
     facts.usage = usage;
     let mut month_report = MonthReport::from_facts(&facts);
+    month_report.account_name.clone_from(&config.account.name);
     let unread = month_report.gaps.iter().map(|gap| Gap::new(aws.home(), "s3:GetObject", gap.clone(), GapKind::Part));
     let gaps = unread.chain(unseen.iter().cloned()).collect();
     let unknown = |gap: &Gap| format!("how hard instances in {} worked: {}: {}", gap.region, gap.call, gap.in_run());
@@ -67,9 +73,11 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let prices = prices::load(run.store, &config, run.now).await;
     let month = CalendarMonth::containing(before(run.now, DAY), &zone);
     let day = run.now.to_zoned(zone).date();
-    let (mut month_report, unread) =
-        read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
-    month_report.account = account_of_topic(&run.channels.topics.teams);
+    let facts = run.store.read_month_facts(month.clone(), config.account.zone(), prices, run.now).await;
+    let account = account_of_topic(&run.channels.topics.teams);
+    let charges = bucket_export(&facts, account.as_deref(), config.account.name.as_deref());
+    let (mut month_report, unread) = report_on(facts, run.cloud, &config, run.timeout()).await;
+    month_report.account = account;
     let home = run.cloud.home();
     let seen = month_report.teams.len();
     let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread) };
@@ -85,7 +93,12 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     if matches!(has_page, Ok(false)) && written.is_ok() {
         report.gaps.extend(send_mails(run, &config, &month_report).await);
     }
-    report.gaps.extend(has_page.err().into_iter().chain(written.err()).map(|error| error.gap(home)));
+    let exported = match charges {
+        Some(charges) => run.store.write_month_export(&month, charges).await,
+        None => Ok(()),
+    };
+    let errors = has_page.err().into_iter().chain(written.err()).chain(exported.err());
+    report.gaps.extend(errors.map(|error| error.gap(home)));
     let unrecorded = run.record(&mut report).await;
     report.gaps.extend(unrecorded);
     for gap in &report.gaps {
@@ -125,5 +138,6 @@ fn digest_message(run: &Run<'_>, month_report: &MonthReport, address: &str) -> M
         "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
         digest(month_report)
     );
-    Message::about_deployment(run.function, Severity::Info, format!("Curfew: {}", month_report.title()), body)
+    let subject = notify::fit_subject(&format!("Curfew: {}", month_report.title()));
+    Message::about_deployment(run.function, Severity::Info, subject, body)
 }

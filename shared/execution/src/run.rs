@@ -74,6 +74,11 @@ pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 pub trait RunObservation {
     /// The observed regions, and the notifications of earlier runs.
     fn into_regions_and_logs(self) -> (Vec<Region>, RecalledLogs);
+
+    /// Notifications of the run besides those of its steps.
+    fn notifications(&self, _plan: &Plan, _now: Timestamp) -> Vec<Notification> {
+        Vec::new()
+    }
 }
 
 /// A run after step 2: it has observed and decided, and has not acted yet.
@@ -88,8 +93,10 @@ pub struct Planned<O> {
 impl<O: RunObservation> Planned<O> {
     /// Carries the plan out, and reports the outcomes.
     pub async fn carry_out(self, run: &Run<'_, impl Cloud, impl Documents>) -> Report {
+        let is_of_all = run.chosen.is_none();
+        let pending = if is_of_all { self.observation.notifications(&self.plan, run.now) } else { Vec::new() };
         let (regions, recalled) = self.observation.into_regions_and_logs();
-        run.carry_out(self.plan, regions, self.subscribers, recalled).await
+        run.carry_out_and_notify(self.plan, regions, self.subscribers, recalled, pending).await
     }
 }
 

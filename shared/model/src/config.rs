@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-pub use disk_policy::DiskPolicy;
+pub use disk_policy::{AccountDiskPolicy, DiskPolicy};
 
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};

@@ -13,6 +13,7 @@ mod event;
 mod first_line;
 mod headline;
 mod lead;
+mod local_disk;
 mod message;
 mod owners;
 mod paragraph;
@@ -44,9 +45,11 @@ pub use accepted::AcceptedNotifications;
 pub use chat::to_chat;
 pub use delivery::{Answers, Delivery, Recipients};
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
+pub use local_disk::local_disk_notification;
 pub use message::{Message, messages};
 pub use owners::{OwnerMail, owner_mails};
 pub use remember::{record_ahead, update_log};
+pub use subject::fit_subject;
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has
 /// accepted.

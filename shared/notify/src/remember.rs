@@ -21,6 +21,7 @@ use plan::{
     SnapshotAction, Step, Target, VolumeAction,
 };
 
+use crate::local_disk::choice_key;
 use crate::{AcceptedNotifications, Delivery};
 
 /// Most undelivered notifications of one region, the newest. A team without messages for longer finds the rest in the audit records.
@@ -323,7 +324,10 @@ fn gaps(
     let stands = |topic: &NotificationKey| report.gaps.iter().any(|gap| *topic == NotificationKey::gap(gap));
     let mut gaps = before.gaps.clone();
     gaps.retain(|topic, entry| {
-        report.has_only_chosen_resources || stands(topic) || now.duration_since(entry.at) < REPEAT_AFTER
+        report.has_only_chosen_resources
+            || stands(topic)
+            || *topic == choice_key()
+            || now.duration_since(entry.at) < REPEAT_AFTER
     });
     let new = notifications.iter().filter(|one| one.resource.is_none() && delivery.is_delivered(one));
     gaps.extend(new.filter_map(|one| state_entry(one, now)));

@@ -17,6 +17,13 @@ use crate::lead::Lead;
 /// SNS API reference, "Publish": fewer than 100 characters, ASCII.
 const SUBJECT_MAX: usize = 99;
 
+/// A text as the subject of a message, which is ASCII and not too long for SNS.
+#[must_use]
+pub fn fit_subject(text: &str) -> String {
+    let text = to_ascii(text);
+    if text.len() <= SUBJECT_MAX { text } else { cut(&text) }
+}
+
 /// What a subject has room for.
 #[derive(Clone, Copy)]
 struct SubjectRoom {
@@ -49,7 +56,7 @@ pub(super) fn subject(report: &Report, lead: &Lead<'_>, others: usize) -> String
     };
     let written = ROOMS.map(write);
     let fitting = written.iter().find(|text| text.len() <= SUBJECT_MAX).cloned();
-    fitting.unwrap_or_else(|| cut(written.last().map_or("", String::as_str)))
+    fitting.unwrap_or_else(|| fit_subject(written.last().map_or("", String::as_str)))
 }
 
 /// The notifications that a subject is about.

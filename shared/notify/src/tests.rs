@@ -25,6 +25,7 @@ mod chat;
 mod events;
 mod golden;
 mod lead;
+mod local_disk;
 mod losses;
 mod once;
 mod sizes;

@@ -14,7 +14,6 @@ use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::money::{Amount, Rate};
 use model::rule::Rule;
-use plan::NotifyOnlyReason;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 
@@ -127,6 +126,9 @@ impl ObservedActions {
         for step in record.steps.iter().filter(|step| !step.resource.as_str().starts_with("snap-")) {
             self.add_step(step, record);
         }
+        for step in record.withheld_by_local_disk().take(RESOURCES_MAX.saturating_sub(self.scratch.len())) {
+            self.scratch.insert((step.region.clone(), step.resource.clone()), step.saves_usd_per_hour);
+        }
         if record.is_of_apply() {
             return;
         }
@@ -156,9 +158,6 @@ impl ObservedActions {
         if is_due && step.outcome == OutcomeKind::Observed {
             self.list(step, record);
             return;
-        }
-        if step.evidence.notify_only() == Some(NotifyOnlyReason::LocalDisk) && self.scratch.len() < RESOURCES_MAX {
-            self.scratch.insert((step.region.clone(), step.resource.clone()), step.saves_usd_per_hour);
         }
         let Some(tracked) = self.find(step) else { return };
         tracked.named_at = record.at;

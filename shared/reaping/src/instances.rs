@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 pub use explain::{explain, full_usage_query};
-pub use feasible::is_withheld_by_local_disk;
 pub(crate) use feasible::{feasible, scratch_grace};
+pub use feasible::{is_withheld_by_local_disk, withheld_without_choice};
 pub use machine_facts::machine_facts;
 pub use scan::{scan, unjudged};
 pub use unknown_usage::describe_report;

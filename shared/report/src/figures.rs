@@ -30,6 +30,8 @@ use crate::{
 pub struct MonthReport {
     /// Number of the account; `None` if the caller does not know it.
     pub account: Option<String>,
+    /// Name of the account, if the configuration has one.
+    pub account_name: Option<String>,
     /// `yyyy-mm`.
     pub month: String,
     pub at: Timestamp,
@@ -216,6 +218,7 @@ impl MonthReport {
         let has_own_runs = facts.runs.values().any(|runs| runs.first_at.is_some());
         Self {
             account: None,
+            account_name: None,
             has_ledger: !facts.ledgers.is_empty(),
             ledger_since: late_ledger(facts, span),
             has_audit_records: has_own_runs
@@ -265,6 +268,7 @@ impl MonthReport {
         };
         Self {
             account: self.account.clone(),
+            account_name: self.account_name.clone(),
             has_ledger: self.has_ledger,
             ledger_since: self.ledger_since,
             has_audit_records: self.has_audit_records,

@@ -27,7 +27,7 @@ pub fn render_html(report: &MonthReport) -> String {
         Some(team) => format!("GPU spend of {} in {}", plain(team), report.month),
         None => format!("GPU spend in {}", report.month),
     };
-    let account = report.account.as_ref().map(|account| format!("AWS account {account}. ")).unwrap_or_default();
+    let account = report.describe_account().map(|account| format!("AWS account {account}. ")).unwrap_or_default();
     let page = html! {
         (DOCTYPE)
         html lang="en" {

@@ -29,7 +29,7 @@ mod waste;
 pub use actions::{ACTIONS_MAX, DayActions, DayCondenser, RecordedAction};
 pub use checkpoints::{CheckpointRow, StoredCheckpoints};
 pub use digest::digest;
-pub use export::{ExportFormat, ExportScope, export};
+pub use export::{ExportFormat, ExportScope, bucket_export, export};
 pub use facts::MonthFacts;
 pub use figures::{Headline, MonthReport, SavingRow, TeamRow};
 pub use html::render_html;

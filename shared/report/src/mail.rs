@@ -91,7 +91,7 @@ fn body(report: &MonthReport) -> Markup {
         .as_ref()
         .map(|team| format!(" of {}", quoted_unless_word(&shortened(team, 60))))
         .unwrap_or_default();
-    let place = report.account.as_ref().map(|account| format!(", account {account}")).unwrap_or_default();
+    let place = report.describe_account().map(|account| format!(", account {account}")).unwrap_or_default();
     html! {
         (DOCTYPE)
         html lang="en" {

@@ -77,12 +77,21 @@ pub(crate) fn unpriced_savings(count: usize) -> Vec<String> {
 }
 
 impl MonthReport {
-    /// `$36.00 spent by nlp on GPUs in 2026-11 in account 123456789012`, for the subject of a message and the first line of a digest.
+    /// `research (123456789012)`: the account's name and number, as far as they are known.
+    pub(crate) fn describe_account(&self) -> Option<String> {
+        let name = self.account_name.as_ref().map(|name| quoted_unless_word(&shortened(name, 50)));
+        match (name, &self.account) {
+            (Some(name), Some(account)) => Some(format!("{name} ({account})")),
+            (name, account) => name.or_else(|| account.clone()),
+        }
+    }
+
+    /// `$36.00 spent by nlp on GPUs in 2026-11 in account research (123456789012)`, for the subject of a message and the first line of a digest.
     #[must_use]
     pub fn title(&self) -> String {
         let whose = self.team.as_ref().map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))));
         let whose = whose.unwrap_or_default();
-        let place = self.account.as_ref().map(|account| format!(" in account {account}")).unwrap_or_default();
+        let place = self.describe_account().map(|account| format!(" in account {account}")).unwrap_or_default();
         if self.has_ledger {
             let money = &self.headline;
             format!("{}{} spent{whose} on GPUs in {}{place}", money.at_least(), money.spent, self.month)

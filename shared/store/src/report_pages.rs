@@ -1,11 +1,13 @@
-//! The pages of reports, one a day.
+//! The pages of reports, one a day, and the charges of each month.
 
+use billing::ledger::CalendarMonth;
 use jiff::civil::Date;
 
 use crate::bucket::WriteCondition;
 use crate::{Store, StoreError};
 
 const HTML: &str = "text/html; charset=utf-8";
+const CSV: &str = "text/csv; charset=utf-8";
 
 fn page_key(day: Date) -> String {
     format!("reports/{day}/report.html")
@@ -26,6 +28,15 @@ impl Store {
     /// If S3 refused.
     pub async fn write_report_page(&self, day: Date, page: String) -> Result<(), StoreError> {
         self.bucket.put_as(HTML, &page_key(day), page.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+
+    /// Writes the charges of that month in columns of FOCUS, over earlier ones: `exports/<yyyy-mm>/curfew-focus.csv`.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn write_month_export(&self, month: &CalendarMonth, charges: String) -> Result<(), StoreError> {
+        let key = format!("exports/{month}/curfew-focus.csv");
+        self.bucket.put_as(CSV, &key, charges.into_bytes(), WriteCondition::None).await.map(drop)
     }
 
     /// Address of the page of that day: `s3://<bucket>/reports/<yyyy-mm-dd>/report.html`.

@@ -190,6 +190,16 @@ pub(super) fn time_zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<St
     read_time_zone(&name).map(|_| name).map_err(serde::de::Error::custom)
 }
 
+/// A name as AWS allows it: up to 50 characters (AWS Account Management reference, "`PutAccountName`").
+pub(super) fn account_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let is_legal = !name.trim().is_empty() && name.chars().count() <= 50 && !name.contains(char::is_control);
+    if is_legal {
+        return Ok(Some(name));
+    }
+    Err(serde::de::Error::custom(format!("{name:?} names no account; write 1 to 50 characters on one line")))
+}
+
 pub(super) fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let legal = text

@@ -84,9 +84,46 @@ impl<'de> Deserialize<'de> for DiskPolicy {
     }
 }
 
+/// `[idle] local_disk`: `keep` while nobody has chosen it. Two are equal if they have the same effect.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AccountDiskPolicy(Option<DiskPolicy>);
+
+impl AccountDiskPolicy {
+    /// The policy that the document has.
+    #[must_use]
+    pub const fn chosen(self) -> Option<DiskPolicy> {
+        self.0
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn in_force(self) -> DiskPolicy {
+        self.0.unwrap_or(DiskPolicy::Keep)
+    }
+}
+
+impl PartialEq for AccountDiskPolicy {
+    fn eq(&self, other: &Self) -> bool {
+        self.in_force() == other.in_force()
+    }
+}
+
+impl Serialize for AccountDiskPolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.in_force().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for AccountDiskPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        DiskPolicy::deserialize(deserializer).map(|policy| Self(Some(policy)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn check(text: &str, expect: Option<DiskPolicy>) {
         assert_eq!(DiskPolicy::read(text).ok(), expect, "{text:?}");
@@ -101,5 +138,14 @@ mod tests {
         for text in ["", "Keep", "24", "never"] {
             check(text, None);
         }
+    }
+
+    #[test]
+    fn a_default_is_not_chosen_and_has_the_same_effect() {
+        let read = |text: &str| Config::read(text).unwrap().idle.local_disk;
+        assert_eq!((read("").chosen(), read("").in_force()), (None, DiskPolicy::Keep));
+        let keep = read("[idle]\nlocal_disk = \"keep\"");
+        assert_eq!((keep.chosen(), keep), (Some(DiskPolicy::Keep), read("")));
+        assert_ne!(read("[idle]\nlocal_disk = \"24h\""), keep);
     }
 }

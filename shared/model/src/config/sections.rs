@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::checks;
-use super::disk_policy::DiskPolicy;
+use super::disk_policy::{AccountDiskPolicy, DiskPolicy};
 use super::jobs::IdleAfter;
 use crate::duration;
 use crate::input_source::InputSource;
@@ -133,7 +133,7 @@ pub struct IdleConfig {
     /// Action at the deadline.
     pub action: RuleAction,
     /// Policy for types with NVMe instance storage.
-    pub local_disk: DiskPolicy,
+    pub local_disk: AccountDiskPolicy,
 }
 
 impl Default for IdleConfig {
@@ -149,7 +149,7 @@ impl Default for IdleConfig {
             boot_grace: SignedDuration::from_mins(30),
             grace: SignedDuration::from_hours(1),
             action: RuleAction::Stop,
-            local_disk: DiskPolicy::Keep,
+            local_disk: AccountDiskPolicy::default(),
         }
     }
 }
@@ -262,6 +262,9 @@ impl OverBudget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccountConfig {
+    /// Name of the account for people, which reports show before its number.
+    #[serde(deserialize_with = "checks::account_name")]
+    pub name: Option<String>,
     /// The account's budget of a calendar month, in USD.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
@@ -291,6 +294,7 @@ impl AccountConfig {
 impl Default for AccountConfig {
     fn default() -> Self {
         Self {
+            name: None,
             monthly_budget_usd: None,
             notify_at_percent: vec![50, 80, 100],
             over_budget: OverBudget::Notify,

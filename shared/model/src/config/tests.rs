@@ -39,6 +39,7 @@ fn every_documented_key_is_read() {
         notify_at_percent = [50, 80, 100]
         over_budget = "hold"
         [account]
+        name = "research"
         monthly_budget_usd = 20000
         notify_at_percent = [100, 80, 80]
         over_budget = "stop"
@@ -51,6 +52,7 @@ fn every_documented_key_is_read() {
     )
     .unwrap();
     assert_eq!(config.mode, Mode::Enforce);
+    assert_eq!(config.account.name.as_deref(), Some("research"));
     assert!(config.idle.window.is_zero());
     assert_eq!(config.limits.actions_max, 3);
     assert_eq!(config.metrics.neuron.unwrap().namespace, "Neuron");
@@ -88,6 +90,7 @@ fn refusals_of_budgets_and_prices() {
     assert_snapshot!(account("over_budget = \"terminate\""), @"config/curfew.toml, line 2, column 15, key `account.over_budget`: `terminate` is none of `notify`, `hold`, `stop`");
     assert_snapshot!(account("over_budget_grace = 3600"), @"config/curfew.toml, line 2, column 21, key `account.over_budget_grace`: write a duration such as `30m`, not 3600");
     assert_snapshot!(account("time_zone = \"Europe/Berlinn\""), @"config/curfew.toml, line 2, column 13, key `account.time_zone`: `Europe/Berlinn` is not a time zone of the IANA database, such as `Europe/Berlin` or `UTC`");
+    assert_snapshot!(account("name = \" \""), @r#"config/curfew.toml, line 2, column 8, key `account.name`: " " names no account; write 1 to 50 characters on one line"#);
     assert_snapshot!(account("cost_explorer = \"yes\""), @r#"config/curfew.toml, line 2, column 17, key `account.cost_explorer`: write true or false, not the text "yes""#);
     assert_snapshot!(refusal("[prices]\ndiscount_percent = { p5 = 101 }\n"), @"config/curfew.toml, line 2, column 27, key `prices.discount_percent.p5`: 101 is not a share; write a number from 0 to 100");
     assert_snapshot!(refusal("[teams.vision]\nnotify_at_percent = [-50]\n"), @"config/curfew.toml, line 2, column 22, key `teams.vision.notify_at_percent[0]`: write a whole number from 1 to 1000, not -50");

@@ -106,3 +106,12 @@ fn one_message_a_team_of_the_gravest_severity() {
     let teams: Vec<_> = sent.iter().map(|message| (message.team.as_str(), message.severity)).collect();
     assert_eq!(teams, [("nlp", "action"), ("vision", "error")]);
 }
+
+#[test]
+fn a_subject_fits_sns() {
+    let check = |text: &str, expect: &str| assert_eq!(crate::fit_subject(text), expect, "{text}");
+    check("Curfew: $36.00 spent", "Curfew: $36.00 spent");
+    check("Curfew: account Zürich", "Curfew: account Z?rich");
+    let long = format!("Curfew: at least $1.00 spent in account {} (123456789012)", "research ".repeat(9));
+    assert!(crate::fit_subject(&long).ends_with(" research..") && crate::fit_subject(&long).len() < 100);
+}

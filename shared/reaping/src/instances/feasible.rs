@@ -7,7 +7,7 @@ use model::foreign::controller;
 use model::instance::{Instance, InstanceState, PurchaseOption, Tags};
 use model::ownership::team_of;
 use model::rule::{ResourceAction, Rule};
-use plan::NotifyOnlyReason;
+use plan::{Action, NotifyOnlyReason, Step};
 
 use crate::job_ownership::{JobOwnership, RejectedClaim, RejectionReason};
 use crate::subject::Subject;
@@ -87,8 +87,27 @@ pub fn is_withheld_by_local_disk(instance: &Instance, config: &Config) -> bool {
 }
 
 fn configured_disk_policy(tags: &Tags, config: &Config) -> DiskPolicy {
-    let team_policy = team_of(tags, config).and_then(|team| config.team(&team)?.local_disk);
-    team_policy.unwrap_or(config.idle.local_disk)
+    team_disk_policy(tags, config).unwrap_or_else(|| config.idle.local_disk.in_force())
+}
+
+fn team_disk_policy(tags: &Tags, config: &Config) -> Option<DiskPolicy> {
+    team_of(tags, config).and_then(|team| config.team(&team)?.local_disk)
+}
+
+/// The steps that only notify about idleness because neither the configuration nor a tag says whether NVMe storage may be lost.
+#[must_use]
+pub fn withheld_without_choice<'a>(steps: &'a [Step], config: &Config) -> Vec<&'a Step> {
+    let is_open = |instance: &Instance| {
+        let has_tag = CurfewTags::read(instance).is_ok_and(|tags| tags.local_disk.is_some());
+        let is_chosen = has_tag || config.idle.local_disk.chosen().is_some();
+        !is_chosen && team_disk_policy(&instance.tags, config).is_none()
+    };
+    let is_withheld = |step: &&Step| {
+        step.evidence.rule() == Rule::Idle
+            && step.notify_only == Some(NotifyOnlyReason::LocalDisk)
+            && matches!(&step.action, Action::Instance(instance, _) if is_open(instance))
+    };
+    steps.iter().filter(is_withheld).collect()
 }
 
 /// A tag that was copied from a job's machine must not terminate an instance. If the state of the job is unknown or lost, the machine's own

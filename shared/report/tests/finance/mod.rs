@@ -8,7 +8,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::fixture::time;
 use model::money::Amount;
-use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, digest, export, mail, render_html};
+use report::{
+    ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, bucket_export, digest, export, mail,
+    render_html,
+};
 use serde_json::json;
 
 use crate::fixture::{Machine, facts, record, step, stopped_at, usage_facts, used};
@@ -100,6 +103,9 @@ fn each_says_the_account_and_whose_a_resource_is() {
     report.account = account_of_topic("arn:aws:sns:us-east-1:123456789012:curfew");
     check_all(&report, "account 123456789012");
     assert_eq!(mail(&report).subject, "Curfew: $10.00 spent on GPUs in 2026-11 in account 123456789012");
+    report.account_name = Some("research".to_owned());
+    check_all(&report, "account research (123456789012)");
+    check_all(&report.for_team("vision"), "account research (123456789012)");
     assert!(
         digest(&report)
             .contains("\"vision\" (i-1, g5.xlarge), team vision, owner \"ada\": Curfew would stop or delete it")
@@ -160,14 +166,14 @@ fn the_charges_are_exported_by_resource_team_and_day() {
     let mut hostile = unpriced("i-2", "2026-11-20T08:00:00Z");
     hostile.facts.name = Some("=1+\"1\",x".to_owned());
     let facts = november(&[stopped, hostile]);
-    let scope = ExportScope { account: Some("123456789012"), team: None };
+    let scope = ExportScope { account: Some("123456789012"), account_name: Some("research"), ..ExportScope::default() };
     let csv = export(&facts, scope, ExportFormat::Csv);
-    let account = r#""123456789012","us-east-1","vision","ada","""#;
+    let account = r#""123456789012","us-east-1","vision","ada","#;
     let expect = [
         r#""day","account","region","team","owner","job","resource","name","kind","type","terms","seconds","cost_usd","uncertain_usd","unpriced_seconds""#.to_owned(),
         format!(r#""2026-11-18",{account},"i-1","llama","instance","g5.xlarge","on-demand","7200","2.000000","0.000000","0""#),
         format!(r#""2026-11-19",{account},"i-1","llama","instance","g5.xlarge","on-demand","10800","3.000000","0.000000","0""#),
-        format!(r#""2026-11-20",{account},"i-2","'=1+""1"",x","instance","g5.xlarge","on-demand","7200","","0.000000","7200""#),
+        format!(r#""2026-11-20",{account},"i-2","'=1+""1"",x","instance","g5.xlarge","on-demand","7200",,"0.000000","7200""#),
     ];
     assert_eq!(csv.lines().collect::<Vec<_>>(), expect);
     let focus = export(&facts, scope, ExportFormat::Focus);
@@ -176,4 +182,94 @@ fn the_charges_are_exported_by_resource_team_and_day() {
     assert!(focus.contains(r#""2026-11-18T00:00:00Z","2026-11-19T00:00:00Z","2.0000","Hours""#), "{focus}");
     let other = ExportScope { team: Some("nlp"), ..scope };
     assert_eq!(export(&facts, other, ExportFormat::Csv).lines().count(), 1, "the header");
+}
+
+/// The mandatory columns of the specification of version 1.2 (`specification/columns/` of its repository).
+const FOCUS_MANDATORY: [&str; 21] = [
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
+    "ServiceName",
+];
+
+/// The cells of the file in the bucket, by column. Only the description has a comma.
+fn bucket_rows(facts: &MonthFacts) -> Vec<BTreeMap<String, String>> {
+    let text = bucket_export(facts, Some("123456789012"), Some("research")).unwrap();
+    let text = text.replace(", estimated by Curfew", "");
+    let cells = |line: &str| line.split(',').map(|cell| cell.trim_matches('"').to_owned()).collect::<Vec<_>>();
+    let mut lines = text.lines();
+    let header = cells(lines.next().unwrap());
+    lines.map(|line| header.iter().cloned().zip(cells(line)).collect()).collect()
+}
+
+#[test]
+fn the_file_in_the_bucket_has_the_columns_of_focus_and_says_that_it_estimates() {
+    let priced = machine("i-1", "2026-11-20T08:00:00Z", BillingState::Live);
+    let rows = bucket_rows(&november(&[priced, unpriced("i-2", "2026-11-20T08:00:00Z")]));
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        let absent: Vec<_> = FOCUS_MANDATORY.iter().filter(|column| !row.contains_key(**column)).collect();
+        assert!(absent.is_empty(), "{absent:?}");
+        assert_eq!((row["SubAccountId"].as_str(), row["SubAccountName"].as_str()), ("123456789012", "research"));
+        assert_eq!((row["x_IsEstimate"].as_str(), row["ServiceSubcategory"].as_str()), ("true", "Virtual Machines"));
+        assert_eq!((row["PricingQuantity"].as_str(), row["PricingUnit"].as_str()), ("2.0000", "Hours"));
+    }
+    let costs = ["BilledCost", "EffectiveCost", "ContractedCost", "ListCost"];
+    assert_eq!(costs.map(|column| rows[0][column].as_str()), ["2.000000", "2.000000", "2.000000", ""]);
+    assert_eq!(costs.map(|column| rows[1][column].as_str()), ["", "", "", ""], "an unknown price is no cost of 0");
+}
+
+#[test]
+fn the_documented_table_of_athena_has_the_columns_in_their_order() {
+    let page = include_str!("../../../../docs/report.md");
+    let (_, table) = page.split_once("CREATE EXTERNAL TABLE curfew_focus (").unwrap();
+    let (columns, _) = table.split_once(')').unwrap();
+    let documented: Vec<&str> = columns.split(',').map(|column| column.trim().trim_end_matches(" string")).collect();
+    let text = bucket_export(&november(&[]), None, None).unwrap();
+    assert_eq!(text.lines().next().unwrap().replace('"', "").split(',').collect::<Vec<_>>(), documented);
+}
+
+#[test]
+fn a_month_with_too_many_lines_is_summed_and_keeps_its_costs() {
+    let machines = |count: u32| -> Vec<Sighting> {
+        (0..count)
+            .map(|n| machine(&format!("i-{n:04}"), "2026-11-20T08:00:00Z", BillingState::Live))
+            .chain([unpriced("i-u", "2026-11-20T08:00:00Z")])
+            .collect()
+    };
+    let facts = november(&machines(9));
+    let lines = |lines_max| {
+        let scope = ExportScope { lines_max: Some(lines_max), ..ExportScope::default() };
+        let text = export(&facts, scope, ExportFormat::Csv);
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(10).len(), 10);
+    let sum = r#""2026-11-20",,"us-east-1","vision",,,,"10 charges, too many to list","instance","g5.xlarge","on-demand","72000","18.000000","0.000000","7200""#;
+    assert_eq!(lines(9), [sum]);
+}
+
+#[test]
+fn an_incomplete_month_replaces_no_file() {
+    let facts = november(&[machine("i-1", "2026-11-20T00:00:00Z", BillingState::Live)]);
+    let export = |facts: &MonthFacts| bucket_export(facts, None, None);
+    assert!(export(&facts).is_some_and(|text| export(&facts) == Some(text)), "twice the same");
+    assert_eq!(export(&MonthFacts { unread_ledgers: 1, ..facts }), None);
+    assert_eq!(export(&MonthFacts { ledgers: Vec::new(), ..november(&[]) }), None);
 }

@@ -173,7 +173,8 @@ mod tests {
          ["arn:aws:iam::123456789012:role/curfew-RunJobsRole-1", "arn:aws:iam::123456789012:role/curfew-BudgetsRole-1"]}}},
         {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::state/ledger/*",
          "Condition": {"ArnNotEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/curfew-BudgetsRole-1"}}},
-        {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::state/reports/*",
+        {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource":
+         ["arn:aws:s3:::state/reports/*", "arn:aws:s3:::state/exports/*"],
          "Condition": {"ArnNotEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/curfew-ReportRole-1"}}}"#;
 
     fn findings(policy: Option<&str>) -> Vec<String> {

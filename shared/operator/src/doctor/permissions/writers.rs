@@ -39,6 +39,7 @@ pub(super) const GOVERNING: &[GoverningDocument] = &[
     document("prices/current.json", "falsify prices", MONEY),
     document("ledger/2026-09/us-east-1.json", "falsify what was spent", LEDGER),
     document("reports/2026-09-01/report.html", "falsify reports", REPORT),
+    document("exports/2026-09/curfew-focus.csv", "falsify the charges for finance", REPORT),
 ];
 
 const fn document(key: &'static str, power: &'static str, writers: &'static [&'static str]) -> GoverningDocument {

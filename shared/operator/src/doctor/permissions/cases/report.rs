@@ -1,7 +1,8 @@
 //! `send-report`: it reads what the other functions wrote, and how hard instances worked.
 
+use super::ExpectedPermission::Always;
 use super::budgets::DENIED;
-use super::{FunctionActions, nothing_else};
+use super::{CaseBuilder, FunctionActions, PUT, PermissionCase, REPORTS};
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     looks: &[
@@ -23,7 +24,11 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         ("plans/", false),
         ("jobs/", false),
     ],
-    further: nothing_else,
+    further,
     is_reader: true,
     other: "reap-instances",
 };
+
+fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    vec![table.object(PUT, "exports/2026-09/curfew-focus.csv", Always, REPORTS)]
+}

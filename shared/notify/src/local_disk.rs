@@ -1,0 +1,60 @@
+//! The choice that decides whether idleness acts at all: the fate of NVMe storage, while nobody has chosen it.
+
+use billing::price::format_quote_sum;
+use jiff::Timestamp;
+use model::id::Region;
+use model::notification_log::{
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
+    NotificationLogs, Paragraph, RepeatPolicy, Severity, is_known,
+};
+use plan::Step;
+
+/// Key of the notification in the log of the home region, which keeps it for good: it is sent once.
+pub(super) fn choice_key() -> NotificationKey {
+    NotificationKey::named("local-disk-choice")
+}
+
+/// The notification that idleness only notifies of these instances because nobody has chosen `local_disk`; `None` if there are none, or it was
+/// sent before.
+#[must_use]
+pub fn local_disk_notification(
+    withheld: &[&Step],
+    home: &Region,
+    memory: &NotificationLogs,
+    now: Timestamp,
+) -> Option<Notification> {
+    let known: Vec<_> = withheld.iter().filter_map(|step| step.saves).collect();
+    let cost = match known.len() {
+        0 => "an unknown amount".to_owned(),
+        priced if priced < withheld.len() => format!("at least {}", format_quote_sum(known.into_iter())),
+        _ => format_quote_sum(known.into_iter()),
+    };
+    let (instances, cost_verb, whose) = match withheld.len() {
+        0 => return None,
+        1 => ("1 idle instance".to_owned(), "costs", "its"),
+        count => (format!("{count} idle instances"), "cost", "their"),
+    };
+    let text = format!(
+        "Curfew only notifies of {instances}, which {cost_verb} {cost}, because a stop would erase {whose} NVMe storage and nobody has chosen \
+         whether it may. Choose local_disk in [idle] of the configuration, or for a team: \"keep\" leaves such instances running; \"24h\" allows a stop \
+         a day after the announcement of what is lost; \"expendable\" allows it after the usual grace. Curfew says this once."
+    );
+    let notification = Notification {
+        team: NO_TEAM.to_owned(),
+        severity: Severity::Info,
+        region: home.clone(),
+        resource: None,
+        kind: NotificationKind::State { topic: choice_key(), what: "open".to_owned(), repeat: RepeatPolicy::Never },
+        text: Paragraph::new(&text),
+        happened: false,
+        mode: None,
+        loses: None,
+        headline: Headline::new(
+            "Curfew only notified of idle instances, and asked for the choice of {}",
+            HeadlineObject::Configuration,
+            "local_disk",
+        ),
+        facts: NotificationFacts::default(),
+    };
+    (!is_known(&notification, memory, now)).then_some(notification)
+}
