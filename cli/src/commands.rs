@@ -54,7 +54,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Explain(explain) => explain.run(&context).await,
         Command::Plans(plans) => plans.run(&context).await,
         Command::Budget(budget) => budget.run(&context).await,
-        Command::Report(report) => report.run(&context).await,
+        Command::Report(report) => Box::pin(report.run(&context)).await,
         Command::Apply(apply) => Box::pin(apply.run(&context)).await,
         Command::Keep(keep) => keep.run(&context).await,
         Command::Protect(protect) => protect.run(&context).await,

@@ -41,7 +41,7 @@ fn it_says_what_the_choice_withholds_and_comes_last() {
         .chain(notify(&report))
         .map(|one| Notification { team: NO_TEAM.to_owned(), ..one })
         .collect();
-    let sent = messages(&report, &all, &no_memory(), None).remove(0);
+    let sent = messages(&report, &all, &no_memory(), &[Audience::Team], None).remove(0);
     let paragraphs: Vec<&str> = sent.body.split("\n\n").collect();
     let place = |words: &str| paragraphs.iter().rposition(|paragraph| paragraph.contains(words));
     assert!(place("NVMe instance storage") < place("Choose local_disk"), "{paragraphs:?}");
@@ -51,12 +51,12 @@ fn it_says_what_the_choice_withholds_and_comes_last() {
 #[test]
 fn it_is_said_once() {
     let report = planned(scratch(), &idle(), ENFORCED);
-    let choice = asked(scratch(), ENFORCED, &no_memory()).unwrap();
-    let delivered = BTreeSet::from([NO_TEAM.to_owned()]);
-    let mut memory = update_log(&no_memory(), &report, &[choice], &[], &delivered, None, time(NOW));
+    let choice = [asked(scratch(), ENFORCED, &no_memory()).unwrap()];
+    let delivery = once::deliver(&report, &choice, &no_memory(), &[]);
+    let mut memory = update_log(&no_memory(), &report, &choice, &[], &delivery, None, time(NOW));
     for day in 1..=9 {
         assert_eq!(asked(scratch(), ENFORCED, &memory), None, "day {day}");
         let now = time(NOW) + SignedDuration::from_hours(24 * day);
-        memory = update_log(&memory, &report, &[], &[], &delivered, None, now);
+        memory = update_log(&memory, &report, &[], &[], &delivery, None, now);
     }
 }

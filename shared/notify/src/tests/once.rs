@@ -6,7 +6,7 @@ use model::subscriptions::{Subscription, TopicSubscriptions};
 use super::*;
 
 /// The delivery of a run's messages to the teams' topic, which does not accept those of `unreachable` teams.
-fn deliver(
+pub(super) fn deliver(
     report: &Report,
     notifications: &[Notification],
     memory: &NotificationLogs,
