@@ -204,6 +204,7 @@ mod tests {
         [jobs]
         [account]
         [report]
+        [notify]
         [prices.discount_percent]
         [teams."a b"]                                    # line 3
         [teams.vision]

@@ -139,7 +139,7 @@ fn reads(key: &str, value: &str, launched_at: Timestamp) -> bool {
         "curfew:mode" => ["enforce", "observe"].contains(&value),
         "curfew:idle-after" => value == "off" || read::duration(value).is_some_and(|seconds| seconds <= 60 * 86_400),
         "curfew:on-idle" => ["stop", "terminate", "notify"].contains(&value),
-        "curfew:local-disk" => ["keep", "expendable"].contains(&value),
+        "curfew:local-disk" => ["keep", "expendable"].contains(&value) || read::duration(value).is_some(),
         "curfew:expires-at" => read::moment(value).is_some_and(|at| at >= launched_at.as_nanosecond()),
         "curfew:hours" => read::hours(value),
         "curfew:keep-until" => read::until(value).is_some(),
