@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::Gap;
 use model::subscriptions::TopicSubscriptions;
-use notify::{Event, Message};
+use notify::{Event, Message, ReplyUrls};
 use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{CallError, Cloud, Documents};
@@ -31,7 +31,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         memory: &NotificationLogs,
         subscriptions: Option<&TopicSubscriptions>,
     ) -> BTreeSet<String> {
-        let messages = notify::messages(report, notifications, memory, subscriptions);
+        let urls = self.write_reply_links(report, notifications).await;
+        let messages = notify::messages(report, &notify::with_links(notifications, &urls), memory, subscriptions);
         let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
         let sent = stream::iter(&messages).map(|message| async move { (&message.team, self.publish(message).await) });
         for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
@@ -48,7 +49,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         }
         let accepted: Vec<&Message> = messages.iter().filter(|message| delivered.contains(&message.team)).collect();
         let counted: Vec<&Notification> = notifications.iter().filter(|one| one.counts_as_sent(&delivered)).collect();
-        let gaps = self.copy_to_channels(&accepted, &notify::events(report, &counted)).await;
+        let gaps = self.copy_to_channels(&accepted, &urls, &notify::events(report, &counted)).await;
         report.gaps.extend(gaps);
         delivered
     }
@@ -61,17 +62,17 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     }
 
     /// Copies messages to the chat topic and sends events to the bus, where the deployment has them.
-    pub(crate) async fn copy_to_channels(&self, messages: &[&Message], events: &[Event]) -> Vec<Gap> {
-        let (chat, bus) = join(self.copy_to_chat(messages), self.send_events(events)).await;
+    pub(crate) async fn copy_to_channels(&self, messages: &[&Message], urls: &ReplyUrls, events: &[Event]) -> Vec<Gap> {
+        let (chat, bus) = join(self.copy_to_chat(messages, urls), self.send_events(events)).await;
         [chat, bus].into_iter().filter_map(Result::err).map(|error| error.gap()).collect()
     }
 
-    async fn copy_to_chat(&self, messages: &[&Message]) -> Result<(), CallError> {
+    async fn copy_to_chat(&self, messages: &[&Message], urls: &ReplyUrls) -> Result<(), CallError> {
         let Some(topic_arn) = self.channels.chat_topic_arn.as_deref().filter(|_| !messages.is_empty()) else {
             return Ok(());
         };
         let copies = stream::iter(messages).map(|message| async move {
-            self.cloud.publish_to_chat(topic_arn, &notify::to_chat(message, &self.id)).await
+            self.cloud.publish_to_chat(topic_arn, &notify::to_chat(message, urls, &self.id)).await
         });
         let first_refusal = async {
             let refusals = copies.buffer_unordered(AT_ONCE).filter_map(async |sent| sent.err());

@@ -15,6 +15,7 @@ mod lead;
 mod message;
 mod paragraph;
 mod remember;
+mod reply;
 mod subject;
 mod undo;
 
@@ -43,6 +44,7 @@ pub use chat::to_chat;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
 pub use remember::{record_ahead, update_log};
+pub use reply::{ReplyUrls, reply_links, with_links};
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has
 /// accepted.
