@@ -85,7 +85,7 @@ impl OpenLink {
         };
         // The zone only words times.
         let config = clients.store.read_config().await;
-        let time_zone = config.map_or(TimeZone::UTC, |config| config.account.time_zone());
+        let time_zone = config.map_or(TimeZone::UTC, |config| config.account.zone());
         let terms = ReplyTerms { mode: clients.mode, time_zone, now };
         let state = reply_state(&link, seen.as_ref(), recorded, &terms);
         Ok(Self { link, state, terms, hash, etag, seen })
@@ -111,13 +111,14 @@ impl OpenLink {
         );
         self.link.used = Some(LinkUse { choice, at, from });
         clients.store.write_reply_link(&self.hash, &self.link, self.etag.as_deref()).await?;
-        Ok(match (&offer.step, seen) {
-            (ReplyStep::WriteTag { key, value }, seen) => write_tag(&clients.aws, seen, key, value).await?,
+        let done = match (&offer.step, seen) {
+            (ReplyStep::WriteTag { key, value }, seen) => write_tag(&clients.aws, seen, key, value).await,
             (ReplyStep::StartNotebook, ObservedResource::SageMaker(notebook)) => {
-                start_notebook(&clients.aws, notebook).await?;
+                start_notebook(&clients.aws, notebook).await
             }
-            _ => start(&clients.aws, &self.link.region, &self.link.resource).await?,
-        })
+            _ => start(&clients.aws, &self.link.region, &self.link.resource).await,
+        };
+        done.map_err(LinkError::from)
     }
 }
 

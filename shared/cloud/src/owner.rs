@@ -19,7 +19,7 @@ pub use crate::sagemaker::start_notebook;
 /// Starts an instance. EC2 may accept the call and the start may still fail: observe it until it runs.
 ///
 /// # Errors
-/// If EC2 refused. [`CallErrorKind::Unanswered`]: it may be starting.
+/// If EC2 refused. [`CallErrorKind::Unanswered`](crate::CallErrorKind::Unanswered): it may be starting.
 pub async fn start(aws: &Aws, region: &Region, instance: &ResourceId) -> Result<(), CallError> {
     let answer = aws.ec2(region).start_instances().instance_ids(instance.as_str()).send().await;
     answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
