@@ -43,7 +43,8 @@ def test_one_click_keeps_and_the_next_run_calls_the_announcement_off(links: Link
     until = moment(account.aws.tags(gpu)["curfew:keep-until"])
     assert abs(until - now() - timedelta(days=1)) < timedelta(minutes=1)
     assert "an announced action is off" in done.page and f"curfew release {gpu}" in done.page
-    assert account.tick().skipped == {"kept": 1} and account.state(gpu) == "running" and account.mark(gpu) is None
+    assert account.tick().skipped == {"kept": 1} and account.state(gpu) == "running"
+    assert "announced" not in account.read(account.notices())["resources"].get(gpu, {})
 
 
 def test_the_bucket_knows_to_whom_it_was_sent_and_who_used_it_but_not_the_token(links: Links) -> None:
@@ -118,7 +119,7 @@ def test_of_two_answers_at_once_one_acts(links: Links) -> None:
     gpu = account.idle(account.gpu())
     path = links.path(account.tick())
     links.writes()
-    account.aws.fault("s3:PutObject", "slow", match="replies", seconds=1, times=2)
+    account.aws.fault("s3:PutObject", "slow", match="sent_to", seconds=1, times=2)
     with Links(account) as others, ThreadPoolExecutor() as both:
         answers = [both.submit(one.post, path, choice) for one, choice in ((links, "keep-day"), (others, "protect"))]
         assert sorted(answer.result().status for answer in answers) == [200, 410]
@@ -164,7 +165,7 @@ def test_what_fails_says_so_and_is_not_tried_twice(links: Links) -> None:
 def test_an_announcement_whose_link_cannot_be_written_goes_without(links: Links) -> None:
     account = links.account
     gpu = account.idle(account.gpu())
-    account.aws.fault("s3:PutObject", "access_denied", match="replies", times=None)
+    account.aws.fault("s3:PutObject", "access_denied", match="sent_to", times=None)
     run = account.tick()
     assert run.said(gpu) == ("mark", "idle", "done") and account.mark(gpu) is not None
     assert links.paths(run) == [] and "by one click" not in run.message()
