@@ -43,8 +43,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) refuses_for_good: Option<(RefusedCall, &'static str, &'static str)>,
     /// Whether the bucket refuses to write the log of notifications.
     pub(crate) refuses_log: bool,
-    /// Whether the bucket refuses to write links.
-    pub(crate) refuses_links: bool,
+    /// The address in the error of every write of a link, if the bucket refuses them.
+    pub(crate) refuses_links: Option<&'static str>,
     /// Whether the next write to EC2 panics.
     pub(crate) panics_once: bool,
     /// The state of a new snapshot.
@@ -74,7 +74,7 @@ impl AwsInMemory {
             refuses: None,
             refuses_for_good: None,
             refuses_log: false,
-            refuses_links: false,
+            refuses_links: None,
             panics_once: false,
             new_snapshots: SnapshotState::Completed,
             audits: BTreeMap::new(),
@@ -305,8 +305,8 @@ impl Documents for Seam<'_> {
     }
 
     async fn write_reply_link(&self, hash: &str, link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
-        if self.aws().refuses_links {
-            return Err(StoreError::Lost { address: "s3://curfew/replies".to_owned() });
+        if let Some(address) = self.aws().refuses_links {
+            return Err(StoreError::Lost { address: address.to_owned() });
         }
         self.aws().links.insert(hash.to_owned(), link.clone());
         Ok(())

@@ -111,7 +111,7 @@ fn an_announcement_has_a_link_whose_token_is_stored_nowhere() {
 fn an_announcement_whose_link_cannot_be_written_is_sent_without_it() {
     let mut account = account(ENFORCED);
     account.aws.channels.reply_url = Some("https://links.example/".to_owned());
-    account.aws.refuses_links = true;
+    account.aws.refuses_links = Some("s3://curfew/replies");
     account.run("01 12:00");
     assert!(token(&account).is_none() && account.tag_of(MARKED).is_some());
     account.run("01 12:05");
