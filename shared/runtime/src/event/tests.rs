@@ -344,7 +344,7 @@ fn the_samples_of_links_are_requests_and_buttons() {
                 assert_eq!(from, "203.0.113.7", "{name}");
             }
             ReplyRequest::Button { token, choice } => {
-                assert_eq!((token.len(), choice.as_str()), (64, "keep-day"), "{name}")
+                assert_eq!((token.len(), choice.as_str()), (64, "keep-day"), "{name}");
             }
         }
     }
