@@ -19,6 +19,7 @@ from typing import Any
 
 from reaping import REPOSITORY, Account, Run, binary
 from runtime_api import Function
+from template_actions import granted_actions
 
 ADDRESS = "https://links.example/"
 READER = "203.0.113.7"
@@ -88,6 +89,11 @@ class Links:
     def press(self, path: str, choice: str) -> str:
         """What the chat shows for a button."""
         return self.invoke({"reply": path.removeprefix("/r/"), "choice": choice})["message"]
+
+    def check_role(self) -> None:
+        """The role allows the calls since the last look."""
+        assert {call["action"] for call in self.account.aws.calls()} <= granted_actions("reply")
+        self.account.aws.clear_calls()
 
     def writes(self) -> Counter:
         """The calls since the last look that change anything."""

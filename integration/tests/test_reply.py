@@ -13,7 +13,6 @@ from answering import READER, Links, document_of
 from reaping import EUROPE, REPOSITORY, Account, ago, moment, now, rfc3339
 from reaping_sagemaker import StudioAccount
 from reaping_volumes import VolumeAccount
-from template_actions import granted_actions
 from test_sagemaker import off_hours
 
 KEPT = {"s3:PutObject": 1, "ec2:CreateTags": 1}
@@ -139,6 +138,7 @@ def test_a_stop_by_curfew_is_undone_and_no_other(links: Links) -> None:
     forged = links.get(paths[other])
     assert "undo" not in forged.choices and "not by Curfew" in forged.page
     asked = links.get(paths[gpu])
+    links.check_role()
     assert asked.choices[0] == "undo" and "Curfew stopped it" in asked.page
     done = links.post(paths[gpu], "undo")
     assert done.status == 200 and "announces the stop again if it stays idle" in done.page
@@ -220,34 +220,32 @@ def test_a_volume_is_kept(storage: VolumeAccount) -> None:
     volume = storage.orphan()
     with Links(storage) as links:
         path = links.path(storage.tick())
+        storage.aws.clear_calls()
         asked = links.get(path)
         assert asked.choices == ["keep-day", "keep-friday", "protect"] and "It will be snapshotted and deleted from" in asked.page
         assert links.post(path, "keep-friday").status == 200
+        links.check_role()
     until = moment(storage.aws.tags(volume)["curfew:keep-until"])
     assert (until.isoweekday(), until.hour) == (5, 18) and timedelta() < until - now() < timedelta(days=8)
     assert storage.tick().skipped == {"kept": 1}
 
 
 def test_an_endpoint_is_protected_and_a_stopped_notebook_started(studio: StudioAccount) -> None:
-    studio.configure(sagemaker={"endpoint_action": "delete"})
+    studio.configure(sagemaker={"endpoint_action": "delete", "component_action": "scale-to-zero"})
     with Links(studio) as links:
         llm, lab = studio.unused(studio.endpoint("llm")), studio.notebook(hours=off_hours())
+        others = {studio.app(), studio.unused_component(studio.component("llama"))}
         run = studio.tick()
         paths = {links.document(path)["resource"]: path for path in links.paths(run)}
-        assert set(paths) == {llm, lab}
+        assert set(paths) == {llm, lab, *others}
+        studio.aws.clear_calls()
+        for other in others:
+            assert links.post(paths[other], "keep-day").status == 200 and "curfew:keep-until" in studio.tags_of(other)
+        links.check_role()
         assert links.post(paths[llm], "protect").status == 200 and "curfew:protected" in studio.tags_of(llm)
         run = studio.tick_at(moment(run.step(lab)["evidence"]["deadline"]))
-        assert run.said(lab) == ("stop", "hours", "done") and studio.endpoints() == {"llm": "InService"}
+        assert run.said(lab) == ("stop", "hours", "done") and studio.endpoints()["llm"] == "InService"
         asked = links.get(paths[lab])
         assert asked.choices[0] == "undo", asked.page
         assert links.post(paths[lab], "undo").status == 200 and studio.notebook_status() == "InService"
 
-
-def test_the_function_calls_what_its_role_allows(links: Links) -> None:
-    account = links.account
-    account.idle(account.gpu())
-    path = links.path(account.tick())
-    account.aws.clear_calls()
-    links.get(path)
-    links.post(path, "keep-day")
-    assert {call["action"] for call in account.aws.calls()} <= granted_actions("reply")

@@ -142,6 +142,7 @@ ONLY_THIS_ONE_DOES = {
         "sagemaker:DescribeProcessingJob",
         "sagemaker:DescribeTrainingJob",
         "sagemaker:ListApps",
+        "sagemaker:ListInferenceComponents",
         "sagemaker:ListTags",
         "sagemaker:StartNotebookInstance",
     },

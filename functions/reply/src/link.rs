@@ -1,7 +1,5 @@
 //! A link that somebody opens: what its resource is by now, and the one change that it allows.
 
-use std::net::IpAddr;
-
 use cloud::CallError;
 use cloud::owner::{LocateResult, ResourceKind, locate, start, start_notebook, write_tag};
 use jiff::Timestamp;
@@ -17,9 +15,6 @@ use operator::reply::{ReplyOffer, ReplyState, ReplyStep, ReplyTerms, reply_state
 use store::{Documents as _, StoreError, Versioned};
 
 use crate::Clients;
-
-/// The recorded origin of an answer by a button.
-const CHAT: &str = "chat";
 
 /// Reason for no answer. Each is logged here, once, where somebody has to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,11 +91,10 @@ impl OpenLink {
         mut self,
         clients: &Clients,
         offer: &ReplyOffer,
-        from: Option<IpAddr>,
+        from: String,
     ) -> Result<(), LinkError> {
         let Some(seen) = &self.seen else { return Err(LinkError::Over) };
         let (choice, at) = (offer.choice.as_str().to_owned(), self.terms.now);
-        let from = from.map_or_else(|| CHAT.to_owned(), |address| address.to_string());
         tracing::info!(
             region = self.link.region.as_str(),
             resource = self.link.resource.as_str(),

@@ -6,6 +6,7 @@
 mod link;
 mod response;
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 use cloud::Aws;
@@ -20,6 +21,9 @@ use store::Store;
 
 use crate::link::{LinkError, OpenLink};
 use crate::response::{ButtonResponse, PageResponse};
+
+/// The recorded origin of an answer by a button.
+const CHAT: &str = "chat";
 
 /// The clients that all requests share.
 struct Clients {
@@ -77,7 +81,7 @@ async fn answer_request(
         return Ok(PageResponse::new(409, question_page(&token, &open.link, &open.state, &open.terms)));
     };
     let link = open.link.clone();
-    open.carry_out(clients, &offer, from.parse().ok()).await?;
+    open.carry_out(clients, &offer, address(from)).await?;
     Ok(PageResponse::new(200, result_page(&link, &offer)))
 }
 
@@ -90,8 +94,13 @@ async fn answer_button(clients: &Clients, token: &str, choice: &str, now: Timest
     let Some(offer) = open.state.offer(choice).cloned() else {
         return Ok(format!("{resource}: nothing was changed. {}", open.state.situation));
     };
-    open.carry_out(clients, &offer, None).await?;
+    open.carry_out(clients, &offer, CHAT.to_owned()).await?;
     Ok(format!("{resource}: {}", one_line(&offer.result, usize::MAX)))
+}
+
+/// The IP address, as Lambda says it; nothing else is recorded.
+fn address(from: &str) -> String {
+    from.parse::<IpAddr>().map_or_else(|_| "unknown".to_owned(), |address| address.to_string())
 }
 
 /// `/r/<token>`, and behind it the choice of a form.

@@ -18,8 +18,8 @@ const KEYWORD_CHARACTERS_MAX: usize = 60;
 const REST: &str = "\n\nThe rest is in the message to the topic, and in the audit record.";
 
 /// The message for the chat topic, with the same attributes. Messages of one run are one thread, where the channel allows threads. `urls`: the
-/// links of the run, which stay links. A message with a single one has its token, for the buttons of the chat: with several, a button would not
-/// say which resource it is about.
+/// links of the run, which stay links. A message about a single resource has its token, for the buttons of the chat: with
+/// several, a button would not say which one it is about.
 #[must_use]
 pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
     let (first_line, rest) = message.body.split_once('\n').unwrap_or((&message.body, ""));
@@ -39,8 +39,8 @@ pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
     let short = |text: &str| shortened(&neutralize_from(text, true), KEYWORD_CHARACTERS_MAX);
     let (team, function, severity) = (short(&message.team), message.function, message.severity);
     let resources: Vec<String> = message.resources.iter().take(RESOURCES_MAX).map(|id| short(id.as_str())).collect();
-    let token = match own_urls.as_slice() {
-        [url] => url.rsplit_once('/').map(|(_, token)| token),
+    let token = match (own_urls.as_slice(), message.resources.as_slice()) {
+        ([url], [_]) => url.rsplit_once('/').map(|(_, token)| token),
         _ => None,
     };
     let mut notification = json!({

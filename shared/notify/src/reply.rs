@@ -1,5 +1,6 @@
 //! Links by which the readers of an announcement answer it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::id::{Region, ResourceId};
@@ -67,7 +68,10 @@ fn link(report: &Report, step: &Step, notification: &Notification, topic_arn: &s
 
 /// The notifications with their links, for messages. Events have none: a bus may keep them, and a link is a secret.
 #[must_use]
-pub fn with_links(notifications: &[Notification], urls: &ReplyUrls) -> Vec<Notification> {
+pub fn with_links<'a>(notifications: &'a [Notification], urls: &ReplyUrls) -> Cow<'a, [Notification]> {
+    if urls.is_empty() {
+        return Cow::Borrowed(notifications);
+    }
     let add = |one: &Notification| {
         let key = one.resource.clone().map(|resource| (one.region.clone(), resource));
         let is_announcement = one.kind == NotificationKind::Announcement;
