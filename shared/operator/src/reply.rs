@@ -141,7 +141,8 @@ pub fn reply_state(
     }
     let undo = undo_offer(seen, recorded, terms.now);
     let offers = [
-        undo.as_ref().ok().cloned(),
+        // IAM denies every change of what is protected.
+        undo.as_ref().ok().filter(|_| !seen.tags().contains_key(PROTECTED)).cloned(),
         keep_offer(seen, ReplyChoice::KeepDay, KeepUntil::read("1d", terms.now).ok(), terms),
         keep_offer(seen, ReplyChoice::KeepFriday, terms.next_friday().and_then(|at| read_until(at, terms.now)), terms),
         protect_offer(seen, terms.now),

@@ -80,6 +80,8 @@ fn only_a_stop_by_curfew_is_undone() {
     assert_eq!(by_curfew.situation, "Curfew stopped it: Tue 1 Sep 2026, 13:00 CEST, for idle.");
     assert_eq!(by_curfew.offers[0].step, ReplyStep::StartInstance);
     assert_eq!(by_curfew.offers[0].choice, ReplyChoice::Undo);
+    let protected = instance().state(InstanceState::Stopped).tag("curfew:protected", "");
+    assert_eq!(choices(&state(protected)), [] as [&str; 0], "IAM denies it");
     let by_others = state_of(stopped, None, &noon());
     assert_eq!(by_others.situation, "It is stopped, and not by Curfew.");
     assert_eq!(choices(&by_others), ["keep-day", "keep-friday", "protect"]);
