@@ -30,6 +30,7 @@ build-ReapSagemaker: NAME := reap-sagemaker
 build-EnforceBudgets: NAME := enforce-budgets
 build-RunJobs: NAME := run-jobs
 build-SendReport: NAME := send-report
+build-Reply: NAME := reply
 
 # What run-jobs carries beside itself: the agent for the machines of jobs, whatever it runs on itself. It is no function, and its
 # machines may be older than Lambda's, so cargo-zigbuild builds it, for any processor. Each is built for the

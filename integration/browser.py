@@ -65,9 +65,13 @@ class Browser:
         assert "error" not in answer, (method, answer["error"])
         return answer["result"]
 
-    def open(self, page: Path) -> None:
+    def open(self, page: Path | str) -> None:
+        """Opens a file, or an address."""
         self.events.clear()
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
+        self.wait_until_loaded()
+
+    def wait_until_loaded(self) -> None:
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 

@@ -70,12 +70,16 @@ def deploy(account: Account, mode: str = "enforce", role_path: str = "/") -> Dep
         "JobEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{STACK}-JobEvents-1ABC"),
     }
     for function, logical_id in logical_ids().items():
+        if "Condition" in resources()[logical_id]:  # by default there is none
+            continue
         stack.made[logical_id] = ("AWS::Lambda::Function", f"{STACK}-{function}")
         stack.made[f"{logical_id}Logs"] = ("AWS::Logs::LogGroup", f"/aws/lambda/{STACK}-{function}")
         stack.made[f"{logical_id}Role"] = ("AWS::IAM::Role", f"{STACK}-{logical_id}Role-1ABC")
         _create_role(stack, function)
         stack.ran(function)
     for logical_id, alarm in resources("AWS::CloudWatch::Alarm").items():
+        if "Condition" in alarm:
+            continue
         name = f"{STACK}-{logical_id}-1ABC"
         stack.made[logical_id] = ("AWS::CloudWatch::Alarm", name)
         put_alarm(account, name, alarm["Properties"]["AlarmDescription"])
@@ -158,7 +162,7 @@ def _create_role(stack: Deployment, function: str) -> None:
 def _resolved(stack: Deployment, value: Any) -> Any:
     """The value with Ref, Fn::GetAtt and Fn::Sub replaced by what they stand for."""
     if isinstance(value, list):
-        return [_resolved(stack, one) for one in value]
+        return [_resolved(stack, one) for one in value if not (isinstance(one, dict) and one.get("Fn::If", [""])[0] == "HasReplyLinks")]
     if not isinstance(value, dict):
         return value
     if "Ref" in value:

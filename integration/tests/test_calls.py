@@ -29,6 +29,7 @@ NOT_SEEN = {
     "kms:Decrypt",
     "sqs:SendMessage",  # Lambda's: the on-failure destination
     "events:PutEvents",  # only with the parameter EventBus; test_channels.py sends some
+    "ses:SendEmail",  # only with the parameter ReportSender; test_channels.py mails owners
     "logs:CreateLogStream",  # Lambda's
     "logs:PutLogEvents",
 }

@@ -331,9 +331,12 @@ MADE = {
     "AWS::SNS::TopicPolicy": ("sns:us-east-1:{account}:curfew-Topic-1", "sns:SetTopicAttributes"),
     "AWS::SQS::Queue": ("sqs:us-east-1:{account}:curfew-JobEvents-1", "sqs:CreateQueue sqs:SetQueueAttributes sqs:DeleteQueue"),
     "AWS::SQS::QueuePolicy": ("sqs:us-east-1:{account}:curfew-JobEvents-1", "sqs:SetQueueAttributes"),
+    "AWS::Chatbot::CustomAction": ("chatbot::{account}:custom-action/curfew-keep-day", "chatbot:CreateCustomAction chatbot:DeleteCustomAction"),
+    "AWS::Lambda::Permission": ("lambda:us-east-1:{account}:function:curfew-reply", "lambda:AddPermission lambda:RemovePermission"),
+    "AWS::Lambda::Url": ("lambda:us-east-1:{account}:function:curfew-reply", "lambda:CreateFunctionUrlConfig lambda:DeleteFunctionUrlConfig"),
     "AWS::Serverless::Function": (
         "lambda:us-east-1:{account}:function:curfew-run-jobs",
-        "lambda:CreateFunction lambda:UpdateFunctionCode lambda:UpdateFunctionConfiguration lambda:AddPermission lambda:PutFunctionEventInvokeConfig lambda:DeleteFunction",
+        "lambda:CreateFunction lambda:UpdateFunctionCode lambda:UpdateFunctionConfiguration lambda:AddPermission lambda:PutFunctionEventInvokeConfig lambda:PutFunctionConcurrency lambda:DeleteFunction",
     ),
 }
 
@@ -343,7 +346,7 @@ def may_deploy(action: str, resource: str, context: dict[str, str | list[str]]) 
 
 
 def test_a_deployer_may_make_all_that_the_templates_have() -> None:
-    files = ("template.yaml", "deploy/team-role.yaml", "deploy/forwarder.yaml")
+    files = ("template.yaml", "deploy/team-role.yaml", "deploy/forwarder.yaml", "deploy/reply-url.yaml")
     assert {one["Type"] for file in files for one in template(REPOSITORY / file)["Resources"].values()} == set(MADE)
     for resource, actions in MADE.values():
         for action in actions.split():

@@ -196,7 +196,7 @@ def test_what_functions_write_on_resources_the_organisation_leaves_to_them() -> 
         assert is_left_to(role_of("reap-sagemaker"), "sagemaker:AddTags", ENDPOINT, {"aws:TagKeys": [key]})
 
 
-@pytest.mark.parametrize(("key", "of_functions"), [(key, of_each[:6]) for key, *of_each in ACCESS])
+@pytest.mark.parametrize(("key", "of_functions"), [(key, of_each[:7]) for key, *of_each in ACCESS])
 def test_only_curfew_writes_its_memory(key: str, of_functions: list[str]) -> None:
     governs = not key.startswith(("inbox/", "triggers/", "workdirs/", "/attempts")) and not key.endswith(("cancel.json", "jobs/vision/llama-0123abcd/attempts/1/heartbeat.json"))
     for action in ("s3:PutObject", "s3:DeleteObject"):

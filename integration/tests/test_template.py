@@ -32,6 +32,9 @@ from template_iam import ADMINISTRATOR, Request, decision, statements_of
 from test_jobs_calls import PERMISSIONS
 
 FUNCTIONS = sorted(functions())
+# Woken by people alone, and there only where the account wants links.
+REPLY = "reply"
+SCHEDULED = [one for one in FUNCTIONS if one != REPLY]
 
 
 MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60, "reap-sagemaker": 60, "enforce-budgets": 15, "run-jobs": 1}
@@ -124,6 +127,26 @@ ONLY_THIS_ONE_DOES = {
         "ec2:DescribeSpotInstanceRequests",
         "ses:SendEmail",
     },
+    "reply": {
+        "application-autoscaling:DescribeScalableTargets",
+        "ec2:CreateTags",
+        "ec2:DescribeVolumes",
+        "ec2:StartInstances",
+        "kms:CreateGrant",
+        "sagemaker:AddTags",
+        "sagemaker:DescribeApp",
+        "sagemaker:DescribeEndpoint",
+        "sagemaker:DescribeEndpointConfig",
+        "sagemaker:DescribeHyperParameterTuningJob",
+        "sagemaker:DescribeInferenceComponent",
+        "sagemaker:DescribeNotebookInstance",
+        "sagemaker:DescribeProcessingJob",
+        "sagemaker:DescribeTrainingJob",
+        "sagemaker:ListApps",
+        "sagemaker:ListInferenceComponents",
+        "sagemaker:ListTags",
+        "sagemaker:StartNotebookInstance",
+    },
     "reap-volumes": {
         "cloudwatch:GetMetricData",
         "ec2:CreateSnapshot",
@@ -175,6 +198,15 @@ ONLY_THIS_ONE_DOES = {
 
 # What was written says all that it needs.
 NOT_DONE = {
+    REPLY: {
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+        "sns:GetSubscriptionAttributes",
+        "sns:ListSubscriptionsByTopic",
+        "sns:Publish",
+        "sqs:SendMessage",
+        "events:PutEvents",
+    },
     DAILY: {"sns:GetSubscriptionAttributes", "sns:ListSubscriptionsByTopic"},
     "reap-sagemaker": {"ec2:DescribeInstances"},
     "run-jobs": {"sns:GetSubscriptionAttributes"},
@@ -295,14 +327,14 @@ def test_sam_build_knows_every_architecture() -> None:
         assert f"ARCHITECTURE := {architecture}\n" in makefile.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", SCHEDULED)
 def test_the_schedule_is_the_retry(function: str) -> None:
     invocation = functions()[function]["Properties"]["EventInvokeConfig"]
     assert invocation["MaximumRetryAttempts"] == (2 if function == DAILY else 0)
     assert invocation["DestinationConfig"]["OnFailure"]["Destination"] == {"Fn::GetAtt": ["FailedEvents", "Arn"]}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", SCHEDULED)
 def test_two_runs_of_a_function_do_not_overlap(function: str) -> None:
     properties = functions()[function]["Properties"]
     events = properties["Events"].values()
@@ -329,7 +361,7 @@ def test_no_two_schedules_begin_in_the_same_minute() -> None:
     """Each function has its share of the messages of a second, and only that of run-jobs is added to another's."""
     schedules = [
         event["Properties"]["Schedule"]
-        for function in FUNCTIONS
+        for function in SCHEDULED
         if function not in (DAILY, "run-jobs")
         for event in functions()[function]["Properties"]["Events"].values()
         if event["Type"] == "Schedule"
@@ -368,6 +400,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "CURFEW_ACCOUNT_TOPIC_ARN": {"Ref": "AccountTopic"},
         "CURFEW_CHAT_TOPIC_ARN": {"Fn::If": ["HasChatTopic", {"Ref": "ChatTopic"}, ""]},
         "CURFEW_EVENT_BUS": {"Ref": "EventBus"},
+        "CURFEW_REPLY_URL": {"Fn::If": ["HasReplyLinks", {"Ref": "ReplyUrl"}, ""]},
         "CURFEW_MODE": {"Ref": "Mode"},
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
@@ -408,6 +441,7 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
     assert {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule} == {
         "plans/": {"Ref": "AuditRetentionDays"},
         "reports/": {"Ref": "AuditRetentionDays"},
+        "replies/": {"Ref": "AuditRetentionDays"},
         "inbox/": 30,
         "checkpoints/": {"Ref": "CheckpointRetentionDays"},
         "workdirs/": 180,
@@ -472,7 +506,7 @@ def test_alarms_and_budgets_of_this_account_only_can_publish() -> None:
 def test_aws_budgets_wakes_the_one_function_that_knows_it() -> None:
     woken = {
         function: event["Properties"]["Topic"]
-        for function in FUNCTIONS
+        for function in SCHEDULED
         for event in functions()[function]["Properties"]["Events"].values()
         if event["Type"] == "SNS"
     }
@@ -494,7 +528,7 @@ def test_mail_is_sent_only_from_the_address_that_somebody_named() -> None:
     assert template()["Parameters"]["ReportSender"]["Default"] == ""
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", SCHEDULED)
 def test_a_channel_is_reached_only_where_somebody_asks_for_it(function: str) -> None:
     to_chat = [one for one in allowed(function) if {"Ref": "ChatTopic"} in one.resources]
     assert [(one.actions, one.resources, one.only_if) for one in to_chat] == [(("sns:Publish",), ({"Ref": "ChatTopic"},), ("HasChatTopic",))]
@@ -535,7 +569,7 @@ def patterns() -> list[dict[str, Any]]:
 
 
 def test_events_wake_jobs_alone() -> None:
-    assert [function for function in FUNCTIONS if direct_patterns(function)] == ["run-jobs"]
+    assert [function for function in SCHEDULED if direct_patterns(function)] == ["run-jobs"]
     kinds = [kind for pattern in patterns() for kind in pattern["detail-type"]]
     assert sorted(kinds) == ["EC2 Instance State-change Notification", "EC2 Spot Instance Interruption Warning", "Object Created", "Object Created"]
 
@@ -546,7 +580,7 @@ def test_only_a_warning_starts_an_invocation_of_its_own() -> None:
     assert direct["detail-type"] == ["EC2 Spot Instance Interruption Warning"] and "detail" not in direct
     mapped = {
         (function, name): event["Properties"]
-        for function in FUNCTIONS
+        for function in SCHEDULED
         for name, event in functions()[function]["Properties"]["Events"].items()
         if event["Type"] == "SQS"
     }
@@ -556,8 +590,8 @@ def test_only_a_warning_starts_an_invocation_of_its_own() -> None:
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
     # More than 10 in a batch need a window (Lambda developer guide, "Lambda parameters for Amazon SQS event source mappings").
     assert mapping["BatchSize"] == 100 and mapping["MaximumBatchingWindowInSeconds"] == 1
-    for one in functions().values():
-        assert "ReservedConcurrentExecutions" not in one["Properties"], "it fails in an account whose limit is 10"
+    for name in SCHEDULED:
+        assert "ReservedConcurrentExecutions" not in functions()[name]["Properties"], "it fails in an account whose limit is 10"
 
 
 def test_an_instance_that_ends_is_told_once() -> None:
@@ -638,6 +672,54 @@ def test_the_function_does_not_wake_itself(key: str, wakes: bool) -> None:
     assert any(fnmatchcase(key, wildcard) for wildcard in wildcards) == wakes
 
 
+REPLY_URL = REPOSITORY / "deploy" / "reply-url.yaml"
+
+
+def test_links_are_there_only_where_somebody_asks_for_them() -> None:
+    parameters, conditions = template()["Parameters"], template()["Conditions"]
+    assert (parameters["ReplyLinks"]["Default"], parameters["ReplyUrl"]["Default"]) == ("no", "")
+    assert conditions["HasReplyLinks"] == {"Fn::Equals": [{"Ref": "ReplyLinks"}, "yes"]}
+    own = {name for name, one in resources().items() if one.get("Condition") == "HasReplyLinks"}
+    assert own == {"ReplyLogs", "ReplyRole", "Reply", "ReplyErrorsAlarm"}
+    properties = functions()[REPLY]["Properties"]
+    # A flood of strangers' requests must not take what the reapers need.
+    assert properties["ReservedConcurrentExecutions"] == 2 and "Events" not in properties
+    assert alarm(REPLY, "Url5xxCount")["AlarmActions"] == [{"Ref": "AlarmTopic"}]
+
+
+def test_the_function_of_links_has_no_address_but_by_a_template_of_its_own() -> None:
+    """Regions without the types of these resources refuse any template that names them."""
+    beside = template(REPLY_URL)
+    kinds = {one["Type"] for one in beside["Resources"].values()}
+    assert kinds == {"AWS::Lambda::Url", "AWS::Lambda::Permission", "AWS::Chatbot::CustomAction"}
+    assert not kinds & {one["Type"] for one in resources().values()}
+    granted = [one["Properties"] for one in beside["Resources"].values() if one["Type"] == "AWS::Lambda::Permission"]
+    # Since October 2025 both are needed, and each only by the address.
+    assert {one["Action"]: (one["Principal"], one.get("FunctionUrlAuthType"), one.get("InvokedViaFunctionUrl")) for one in granted} == {
+        "lambda:InvokeFunctionUrl": ("*", "NONE", None),
+        "lambda:InvokeFunction": ("*", None, True),
+    }
+    assert re.fullmatch(template()["Parameters"]["ReplyUrl"]["AllowedPattern"], "https://abc.lambda-url.eu-central-1.on.aws/")
+
+
+def test_a_button_sends_the_token_of_its_message_and_a_choice_that_exists() -> None:
+    source = (REPOSITORY / "shared/operator/src/reply.rs").read_text(encoding="utf-8")
+    chat = (REPOSITORY / "shared/notify/src/chat.rs").read_text(encoding="utf-8")
+    assert '["metadata"]["additionalContext"]["reply"]' in chat
+    buttons = [one for one in template(REPLY_URL)["Resources"].values() if one["Type"] == "AWS::Chatbot::CustomAction"]
+    choices = set()
+    for button in buttons:
+        assert button["Condition"] == "HasButtons"
+        properties = button["Properties"]
+        [attachment] = properties["Attachments"]
+        assert attachment["Variables"] == {"reply": "event.metadata.additionalContext.reply"}
+        assert attachment["Criteria"] == [{"Operator": "HAS_VALUE", "VariableName": "reply"}]
+        payload = json.loads(properties["Definition"]["CommandText"]["Fn::Sub"].partition("--payload ")[2])
+        assert payload["reply"] == "$reply" and f'=> "{payload["choice"]}"' in source
+        choices.add(payload["choice"])
+    assert choices == {"keep-day", "protect", "undo"}
+
+
 FORWARDER = REPOSITORY / "deploy" / "forwarder.yaml"
 
 
@@ -704,7 +786,7 @@ def test_errors_of_every_function_raise_an_alarm(function: str) -> None:
     assert errors["TreatMissingData"] == "notBreaching"
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", SCHEDULED)
 def test_the_silence_of_a_function_raises_an_alarm(function: str) -> None:
     silence = alarm(function, "Invocations")
     assert silence["Namespace"] == "AWS/Lambda"
@@ -730,7 +812,7 @@ def test_every_kind_of_failure_raises_an_alarm() -> None:
     assert kept["MetricName"] == "NumberOfMessagesSent"
     assert kept["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}}]
     ran = [one["Dimensions"] for one in metrics if (one["Namespace"], one["MetricName"]) == ("AWS/Lambda", "Errors")]
-    assert sorted(ran, key=str) == sorted(([{"Name": "FunctionName", "Value": {"Ref": one}}] for one in logical_ids().values()), key=str)
+    assert sorted(ran, key=str) == sorted(([{"Name": "FunctionName", "Value": {"Ref": logical_ids()[one]}}] for one in SCHEDULED), key=str)
 
 
 def mails(failures: list[int]) -> int:
@@ -763,7 +845,7 @@ def test_the_second_failure_is_told_too() -> None:
 
 def test_the_page_on_costs_says_what_the_stack_itself_costs() -> None:
     """CloudWatch bills an alarm by the metrics that it evaluates, at $0.10 each (Amazon CloudWatch pricing); KMS bills a key $1 (AWS KMS pricing)."""
-    alarms = [one["Properties"] for one in resources("AWS::CloudWatch::Alarm").values()]
+    alarms = [one["Properties"] for one in resources("AWS::CloudWatch::Alarm").values() if "Condition" not in one]
     metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", [])) or 1 for alarm in alarms)
     keys = len(resources("AWS::KMS::Key"))
     assert keys == 1

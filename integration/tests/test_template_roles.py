@@ -42,7 +42,8 @@ STOPPED, EXPIRES, UNATTACHED = "curfew:stopped", "curfew:expires-at", "curfew:un
 THEIRS = (PROTECTED, MODE, KEEP)
 KEYS = (MARKED, STOPPED, EXPIRES, JOB, "curfew:attempt", UNATTACHED, OF, DELETED, MODE, KEEP, "Team", "Name")
 KINDS = (INSTANCE, VOLUME, SNAPSHOT)
-ALL = {"reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report"}
+REPLY = "reply"
+ALL = {"reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report", REPLY}
 # They change nothing of EC2's, whatever else they are allowed.
 READERS = ("enforce-budgets", "send-report", "reap-sagemaker")
 
@@ -62,6 +63,7 @@ ACTIONS: dict[str, dict[str, tuple[str, list[set[str]]]]] = {
     "reap-sagemaker": {},
     "enforce-budgets": {},
     "send-report": {},
+    REPLY: {"ec2:StartInstances": (INSTANCE, [{STOPPED}])},
 }
 EVERY_ACTION = sorted({action for of_function in ACTIONS.values() for action in of_function})
 
@@ -72,6 +74,9 @@ OWN_TAGS: dict[tuple[str, str, str], tuple[set[str], set[str]]] = {
     ("reap-volumes", "ec2:CreateTags", VOLUME): ({MARKED, UNATTACHED}, set()),
     ("reap-volumes", "ec2:DeleteTags", VOLUME): ({MARKED, UNATTACHED}, set()),
     ("reap-volumes", "ec2:CreateTags", SNAPSHOT): ({DELETED}, {OF}),
+    # People's words, in their name.
+    (REPLY, "ec2:CreateTags", INSTANCE): ({KEEP, PROTECTED}, set()),
+    (REPLY, "ec2:CreateTags", VOLUME): ({KEEP, PROTECTED}, set()),
 }
 
 
@@ -105,8 +110,22 @@ def test_tags_are_written_by_their_exact_keys(function: str) -> None:
             assert may(function, writing) == expect, (action, kind, keys, on)
             assert not may(function, writing, enforcing=False)
             assert not may(function, Request(action, kind, tags=(*on, PROTECTED), tag_keys=keys))
-        if set(keys) & set(THEIRS) and function not in READERS:
+        theirs = set(keys) - {KEEP, PROTECTED} if function == REPLY else set(keys) & set(THEIRS)
+        if theirs and function not in READERS:
             assert not may(function, Request(action, kind, tag_keys=keys), besides=(ADMINISTRATOR,)), keys
+
+
+def test_links_keep_and_protect_and_take_nothing_back() -> None:
+    for kind in (INSTANCE, VOLUME):
+        assert may(REPLY, Request("ec2:CreateTags", kind, tag_keys=(PROTECTED,)))
+        assert not may(REPLY, Request("ec2:DeleteTags", kind, tag_keys=(PROTECTED,)), besides=(ADMINISTRATOR,))
+    for kind, _ in SAGEMAKER_ACTIONS.values():
+        at = f"{SAGEMAKER}:{kind}"
+        for keys in pairs((PROTECTED, *KEYS)):
+            assert may(REPLY, Request("sagemaker:AddTags", at, tag_keys=keys)) == (bool(keys) and set(keys) <= {KEEP, PROTECTED}), keys
+            assert not may(REPLY, Request("sagemaker:AddTags", at, tag_keys=keys), enforcing=False)
+            assert not may(REPLY, Request("sagemaker:DeleteTags", at, tag_keys=keys), besides=(ADMINISTRATOR,))
+        assert not may(REPLY, Request("sagemaker:AddTags", at, tags=(PROTECTED,), tag_keys=(KEEP,)))
 
 
 SAGEMAKER = f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}"
@@ -127,7 +146,8 @@ def test_nothing_of_sagemaker_ends_that_was_not_announced(function: str) -> None
     for action, (kind, announced) in SAGEMAKER_ACTIONS.items():
         for on in pairs(KEYS):
             request = Request(action, f"{SAGEMAKER}:{kind}", tags=on)
-            expect = function == "reap-sagemaker" and announced <= set(on)
+            starts = (function, action) == (REPLY, "sagemaker:StartNotebookInstance")
+            expect = (function == "reap-sagemaker" or starts) and announced <= set(on)
             assert may(function, request) == expect, (action, on)
             assert not may(function, request, enforcing=False)
             protected = Request(action, f"{SAGEMAKER}:{kind}", tags=(*on, PROTECTED))
@@ -329,7 +349,7 @@ def test_only_parameters_that_name_images_are_asked_for(parameter: str, expect: 
     assert may("run-jobs", Request("ssm:GetParameter", f"arn:aws:ssm:eu-west-1:{parameter}")) == expect
 
 
-@pytest.mark.parametrize("function", sorted(ALL))
+@pytest.mark.parametrize("function", sorted(ALL - {REPLY}))
 def test_notifications_go_to_the_channels_of_the_stack_alone(function: str) -> None:
     bus = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus"
     (source,) = re.findall(r'pub const SOURCE: &str = "(.+)";', (REPOSITORY / "shared/notify/src/event.rs").read_text())
@@ -351,55 +371,56 @@ def test_notifications_go_to_the_channels_of_the_stack_alone(function: str) -> N
 # Each key of the state bucket: who reads it, writes it, deletes it, and deletes a version of it.
 LIVES = "vision/llama-0123abcd"
 ACCESS: list[tuple[str, ...]] = [
-    # key, reap-instances, reap-volumes, reap-sagemaker, enforce-budgets, run-jobs, send-report; the machines of any team, those of vision
-    ("config/curfew.toml", "r", "r", "r", "r", "r", "r", "", ""),
-    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "r", "", "", ""),
-    ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", "", ""),
-    ("notices/reap-sagemaker/eu-west-1.json", "", "", "rw", "", "", "", "", ""),
-    ("notices/enforce-budgets/eu-west-1.json", "", "", "", "rw", "", "", "", ""),
-    ("notices/run-jobs/eu-west-1.json", "", "", "", "", "rw", "", "", ""),
-    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "", "r", "", ""),
-    ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "", "r", "", ""),
-    ("plans/2026-09-01/reap-sagemaker/run.json", "", "", "w", "", "", "r", "", ""),
-    ("plans/2026-09-01/enforce-budgets/run.json", "", "", "", "w", "", "r", "", ""),
-    ("plans/2026-09-01/run-jobs/run.json", "", "", "", "", "w", "r", "", ""),
-    ("plans/2026-09-01/send-report/run.json", "", "", "", "", "", "rw", "", ""),
-    ("notices/send-report/eu-west-1.json", "", "", "", "", "", "rw", "", ""),
-    ("reports/2026-11-21/report.html", "", "", "", "", "", "rw", "", ""),
-    ("exports/2026-11/curfew-focus.csv", "", "", "", "", "", "w", "", ""),
-    ("activity/eu-west-1.json", "rw", "", "", "r", "", "", "", ""),
-    ("budgets/2026-11.json", "r", "", "r", "rw", "rw", "r", "", ""),
-    ("budgets/vision/2026-11.json", "r", "", "r", "rw", "rw", "r", "", ""),
-    ("ledger/2026-11/eu-west-1.json", "", "", "", "rw", "", "r", "", ""),
-    ("prices/current.json", "r", "r", "r", "rw", "rw", "r", "", ""),
-    ("agent/0123abcd", "", "", "", "", "rw", "", "r", "r"),
-    ("inbox/vision/llama.toml", "", "", "", "", "r", "", "", ""),
-    ("inbox/vision/llama.accepted.json", "", "", "", "", "rwd", "", "", ""),
-    ("inbox/vision/llama.rejected.json", "", "", "", "", "rwd", "", "", ""),
-    ("triggers/vision/ingest.toml", "", "", "", "", "r", "", "", ""),
-    ("triggers/vision/ingest.state.json", "", "", "", "", "rw", "", "", ""),
-    ("triggers/ingest.state.json", "", "", "", "", "r", "", "", ""),
-    (f"active/{LIVES}", "", "r", "", "", "rwd", "", "", ""),
-    (f"jobs/{LIVES}/spec.toml", "", "", "", "", "rw", "r", "r", "r"),
-    (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "r", "r"),
-    (f"jobs/{LIVES}/cancel.json", "", "", "", "", "r", "r", "r", "r"),
-    (f"attempts/{LIVES}/head.json", "", "", "", "", "r", "", "rw", "rw"),
-    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "", "r", "r", "rw", "rw"),
-    (f"attempts/{LIVES}/1/log", "", "", "", "", "r", "", "rw", "rw"),
-    ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "", "r", "", "rw", ""),
-    ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "", "r", "", "rw", ""),
+    # key, reap-instances, reap-volumes, reap-sagemaker, enforce-budgets, run-jobs, send-report, reply; the machines of any team, those of vision
+    ("config/curfew.toml", "r", "r", "r", "r", "r", "r", "r", "", ""),
+    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "r", "", "r", "", ""),
+    ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", "", "", ""),
+    ("notices/reap-sagemaker/eu-west-1.json", "", "", "rw", "", "", "", "r", "", ""),
+    ("notices/enforce-budgets/eu-west-1.json", "", "", "", "rw", "", "", "", "", ""),
+    ("notices/run-jobs/eu-west-1.json", "", "", "", "", "rw", "", "", "", ""),
+    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "", "r", "", "", ""),
+    ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "", "r", "", "", ""),
+    ("plans/2026-09-01/reap-sagemaker/run.json", "", "", "w", "", "", "r", "", "", ""),
+    ("plans/2026-09-01/enforce-budgets/run.json", "", "", "", "w", "", "r", "", "", ""),
+    ("plans/2026-09-01/run-jobs/run.json", "", "", "", "", "w", "r", "", "", ""),
+    ("plans/2026-09-01/send-report/run.json", "", "", "", "", "", "rw", "", "", ""),
+    ("notices/send-report/eu-west-1.json", "", "", "", "", "", "rw", "", "", ""),
+    ("reports/2026-11-21/report.html", "", "", "", "", "", "rw", "", "", ""),
+    ("exports/2026-11/curfew-focus.csv", "", "", "", "", "", "w", "", "", ""),
+    ("activity/eu-west-1.json", "rw", "", "", "r", "", "", "", "", ""),
+    ("replies/0123abcd.json", "w", "w", "w", "", "", "", "rw", "", ""),
+    ("budgets/2026-11.json", "r", "", "r", "rw", "rw", "r", "", "", ""),
+    ("budgets/vision/2026-11.json", "r", "", "r", "rw", "rw", "r", "", "", ""),
+    ("ledger/2026-11/eu-west-1.json", "", "", "", "rw", "", "r", "", "", ""),
+    ("prices/current.json", "r", "r", "r", "rw", "rw", "r", "", "", ""),
+    ("agent/0123abcd", "", "", "", "", "rw", "", "", "r", "r"),
+    ("inbox/vision/llama.toml", "", "", "", "", "r", "", "", "", ""),
+    ("inbox/vision/llama.accepted.json", "", "", "", "", "rwd", "", "", "", ""),
+    ("inbox/vision/llama.rejected.json", "", "", "", "", "rwd", "", "", "", ""),
+    ("triggers/vision/ingest.toml", "", "", "", "", "r", "", "", "", ""),
+    ("triggers/vision/ingest.state.json", "", "", "", "", "rw", "", "", "", ""),
+    ("triggers/ingest.state.json", "", "", "", "", "r", "", "", "", ""),
+    (f"active/{LIVES}", "", "r", "", "", "rwd", "", "", "", ""),
+    (f"jobs/{LIVES}/spec.toml", "", "", "", "", "rw", "r", "", "r", "r"),
+    (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "", "r", "r"),
+    (f"jobs/{LIVES}/cancel.json", "", "", "", "", "r", "r", "", "r", "r"),
+    (f"attempts/{LIVES}/head.json", "", "", "", "", "r", "", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "", "r", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/log", "", "", "", "", "r", "", "", "rw", "rw"),
+    ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "", "r", "", "", "rw", ""),
+    ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "", "r", "", "", "rw", ""),
     # What a machine leaves behind may be called as it likes.
-    (f"outputs/{LIVES}/1/results/state.json", "", "", "", "", "", "", "rw", "rw"),
-    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "", "", "rw", ""),
-    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "", "", "rwv", "rwv"),
-    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "", "", "rwv", ""),
+    (f"outputs/{LIVES}/1/results/state.json", "", "", "", "", "", "", "", "rw", "rw"),
+    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "", "", "", "rw", ""),
+    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "", "", "", "rwv", "rwv"),
+    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "", "", "", "rwv", ""),
     # People upload what their jobs bring along.
-    ("workdirs/vision/0123.tar.zst", "", "", "", "", "", "", "r", "r"),
-    ("workdirs/nlp/0123.tar.zst", "", "", "", "", "", "", "r", ""),
+    ("workdirs/vision/0123.tar.zst", "", "", "", "", "", "", "", "r", "r"),
+    ("workdirs/nlp/0123.tar.zst", "", "", "", "", "", "", "", "r", ""),
     # What only looks like a machine's own: `*` matches `/` in IAM.
-    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "", "r", "r", "r", "r"),
-    ("jobs/attempts/vision/state.json", "r", "", "", "", "rw", "r", "r", ""),
-    (f"/attempts/{LIVES}/head.json", "", "", "", "", "", "", "", ""),
+    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "", "r", "r", "", "r", "r"),
+    ("jobs/attempts/vision/state.json", "r", "", "", "", "rw", "r", "", "r", ""),
+    (f"/attempts/{LIVES}/head.json", "", "", "", "", "", "", "", "", ""),
 ]
 TEAM_ROLE = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
 
@@ -419,7 +440,7 @@ def team_role(request: Request, besides: tuple[Any, ...] = ()) -> bool:
 
 
 MACHINES = (common_role, team_role)
-FUNCTIONS = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report")
+FUNCTIONS = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report", REPLY)
 LETTERS = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject", "v": "s3:DeleteObjectVersion"}
 BUCKET_POLICY = tuple(statements_of(resources()["StateBucketPolicy"]["Properties"]["PolicyDocument"]))
 
@@ -438,13 +459,13 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
 
     for enforcing in (True, False):
         own = [may_do(lambda one: function_may(function, one, enforcing=enforcing)) for function in FUNCTIONS]
-        assert own == expect[:6], enforcing
-    assert [may_do(who) for who in MACHINES] == expect[6:]
-    for who, letters in zip(MACHINES, expect[6:]):
+        assert own == expect[:7], enforcing
+    assert [may_do(who) for who in MACHINES] == expect[7:]
+    for who, letters in zip(MACHINES, expect[7:]):
         # What a machine has not uploaded whole, it gives up.
         assert who(Request("s3:AbortMultipartUpload", f"{BUCKET}/{key}")) == ("w" in letters)
         # Whatever a team gives its role, a machine does not say what functions believe.
-        if "w" not in expect[6] and not key.startswith("/"):
+        if "w" not in expect[7] and not key.startswith("/"):
             for action in ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
                 assert not who(Request(action, f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), (who, action)
 
@@ -460,7 +481,8 @@ def test_no_person_writes_what_one_function_alone_writes(key: str) -> None:
     expect = by_people and not key.endswith("/spec.toml")
     for who in (f"arn:aws:iam::{ACCOUNT}:role/Administrator", f"arn:aws:iam::{ACCOUNT}:user/ada", "ReapInstancesRole.Arn", "JobRole.Arn"):
         writing = Request("s3:PutObject", f"{BUCKET}/{key}", context={"aws:PrincipalArn": who})
-        assert (decision((ADMINISTRATOR, *BUCKET_POLICY), writing) == "allowed") == expect, who
+        makes_links = who == "ReapInstancesRole.Arn" and key.startswith("replies/")
+        assert (decision((ADMINISTRATOR, *BUCKET_POLICY), writing) == "allowed") == (expect or makes_links), who
 
 
 def test_a_function_submits_documents_and_never_replaces_one() -> None:

@@ -60,7 +60,7 @@ fn arrivals(event: &Event) -> Vec<Arrival> {
 fn hint(event: Event) -> EventHint {
     match event {
         // Several events name several jobs. Reconciling all jobs once costs less than once for each event.
-        Event::Scheduled | Event::BudgetNotification | Event::Batch(_) => EventHint::All,
+        Event::Scheduled | Event::BudgetNotification | Event::Batch(_) | Event::Reply(_) => EventHint::All,
         Event::ObjectCreated(object) => {
             EventHint::Object { decoded: object.decoded_key(), bucket: object.bucket, key: object.key }
         }

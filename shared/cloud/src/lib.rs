@@ -19,6 +19,8 @@ mod meter;
 mod observe;
 #[cfg(feature = "operator")]
 pub mod operator;
+#[cfg(feature = "owner")]
+pub mod owner;
 mod prices;
 mod sagemaker;
 pub mod ses;

@@ -7,14 +7,12 @@ mod identity;
 mod instance_profiles;
 mod invoke;
 mod leftovers;
-mod locate;
 mod permissions;
 mod query_call;
 mod quotas;
 mod registry;
 mod restore;
 mod stack;
-mod tags;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
@@ -23,16 +21,15 @@ pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region
 pub use instance_profiles::{has_instance_profile, machine_profiles, profile_role_arn};
 pub use invoke::{Invocation, invoke};
 pub use leftovers::{delete_snapshot, remove_labels, snapshots};
-pub use locate::{LocateResult, ResourceKind, locate};
 pub use permissions::{caller_arn, has_role, role_arn, simulate};
 pub use quotas::quotas;
 pub use registry::{RegistryError, find_digest};
-pub use restore::{create_volume, snapshots_of, start, volumes_from};
+pub use restore::{create_volume, snapshots_of, volumes_from};
 pub use stack::{
     FailedResource, Stack, StackRequest, change_parameter, create_stack, delete_stack, first_failure, read_stack,
     stacks_named, update_stack,
 };
-pub use tags::{remove_tags, write_tag};
 
 pub use crate::observe::unattached;
-pub use crate::sagemaker::{create_endpoint, set_copies, start_notebook};
+pub use crate::owner::{LocateResult, ResourceKind, locate, remove_tags, start, start_notebook, write_tag};
+pub use crate::sagemaker::{create_endpoint, set_copies};

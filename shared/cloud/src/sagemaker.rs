@@ -7,8 +7,8 @@ mod bill;
 mod calls;
 mod describe;
 mod observe;
-#[cfg(feature = "operator")]
-mod operator;
+#[cfg(feature = "owner")]
+mod owner;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,9 @@ pub(crate) use act::write;
 pub(crate) use bill::bills;
 pub(crate) use describe::describe;
 pub use observe::observe;
+#[cfg(feature = "owner")]
+pub use owner::start_notebook;
 #[cfg(feature = "operator")]
-pub use operator::{create_endpoint, set_copies, start_notebook};
-#[cfg(feature = "operator")]
-pub(crate) use operator::{find, is_id};
+pub use owner::{create_endpoint, set_copies};
+#[cfg(feature = "owner")]
+pub(crate) use owner::{find, is_id};

@@ -13,7 +13,7 @@ use model::channels::Audience;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::Gap;
 use model::ownership::OwnerSender;
-use notify::{AcceptedNotifications, Answers, Delivery, Event, Message, OwnerMail, Recipients};
+use notify::{AcceptedNotifications, Answers, Delivery, Event, Message, OwnerMail, Recipients, ReplyUrls};
 use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{CallError, Cloud, Documents};
@@ -36,8 +36,10 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         recipients: Recipients<'_>,
     ) -> Delivery {
         let audiences: Vec<Audience> = self.channels.topics.all().map(|(audience, _)| audience).collect();
-        let messages = notify::messages(report, notifications, memory, &audiences, recipients.subscriptions);
-        let mails = recipients.owner_sender.map(|sender| notify::owner_mails(report, notifications, sender));
+        let urls = self.write_reply_links(report, notifications).await;
+        let linked = notify::with_links(notifications, &urls);
+        let messages = notify::messages(report, &linked, memory, &audiences, recipients.subscriptions);
+        let mails = recipients.owner_sender.map(|sender| notify::owner_mails(report, &linked, sender));
         let sent = stream::iter(messages).map(|message| async move {
             let sent = self.publish(&message).await;
             (message, sent)
@@ -68,7 +70,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         };
         let copied: Vec<&Message> = messages.iter().map(|(message, _)| message).filter(is_copied).collect();
         let counted: Vec<&Notification> = notifications.iter().filter(|one| delivery.is_settled(one)).collect();
-        let gaps = self.copy_to_channels(&copied, &notify::events(report, &counted)).await;
+        let gaps = self.copy_to_channels(&copied, &urls, &notify::events(report, &counted)).await;
         report.gaps.extend(gaps);
         delivery
     }
@@ -115,17 +117,17 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     }
 
     /// Copies messages to the chat topic and sends events to the bus, where the deployment has them.
-    pub(crate) async fn copy_to_channels(&self, messages: &[&Message], events: &[Event]) -> Vec<Gap> {
-        let (chat, bus) = join(self.copy_to_chat(messages), self.send_events(events)).await;
+    pub(crate) async fn copy_to_channels(&self, messages: &[&Message], urls: &ReplyUrls, events: &[Event]) -> Vec<Gap> {
+        let (chat, bus) = join(self.copy_to_chat(messages, urls), self.send_events(events)).await;
         [chat, bus].into_iter().filter_map(Result::err).map(|error| error.gap()).collect()
     }
 
-    async fn copy_to_chat(&self, messages: &[&Message]) -> Result<(), CallError> {
+    async fn copy_to_chat(&self, messages: &[&Message], urls: &ReplyUrls) -> Result<(), CallError> {
         let Some(topic_arn) = self.channels.chat_topic_arn.as_deref().filter(|_| !messages.is_empty()) else {
             return Ok(());
         };
         let copies = stream::iter(messages).map(|message| async move {
-            self.cloud.publish_to_chat(topic_arn, &notify::to_chat(message, &self.id)).await
+            self.cloud.publish_to_chat(topic_arn, &notify::to_chat(message, urls, &self.id)).await
         });
         let first_refusal = async {
             let refusals = copies.buffer_unordered(AT_ONCE).filter_map(async |sent| sent.err());

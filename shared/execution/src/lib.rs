@@ -15,6 +15,7 @@ pub mod jobs;
 pub mod month_report;
 mod notification_logs;
 pub mod prices;
+mod reply_links;
 mod run;
 pub mod sagemaker;
 mod steps;

@@ -14,7 +14,7 @@ use model::config::Config;
 use model::moment::before;
 use model::notification_log::Severity;
 use model::observation::{Gap, GapKind};
-use notify::Message;
+use notify::{Message, ReplyUrls};
 use plan::report::Report;
 use ports::{CallError, ConfigLoadError};
 use report::{MonthFacts, MonthReport, account_of_topic, bucket_export, digest, mail, render_html};
@@ -87,7 +87,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
         let message = digest_message(run, &month_report, &address);
         report.gaps.extend(run.publish_to_all(&message).await.map_err(MonthReportError::Digest)?);
         let event = notify::digest_event(&report, &message);
-        report.gaps.extend(run.copy_to_channels(&[&message], &[event]).await);
+        report.gaps.extend(run.copy_to_channels(&[&message], &ReplyUrls::new(), &[event]).await);
     }
     let written = run.store.write_report_page(day, render_html(&month_report)).await;
     if matches!(has_page, Ok(false)) && written.is_ok() {

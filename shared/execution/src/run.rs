@@ -29,7 +29,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
-use notify::{AcceptedNotifications, ConfigFault, Delivery, Recipients};
+use notify::{AcceptedNotifications, ConfigFault, Delivery, Recipients, ReplyUrls};
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents, StoreError};
@@ -312,7 +312,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let after =
             notify::update_log(&recalled.memory, report, notifications, &late, delivery, subscriptions, self.now);
         let events = notify::events(report, &late.iter().collect::<Vec<_>>());
-        report.gaps.extend(self.copy_to_channels(&[], &events).await);
+        report.gaps.extend(self.copy_to_channels(&[], &ReplyUrls::new(), &events).await);
         let gaps = self.write_notices(recalled, &after).await;
         // A person who applies a plan sees the gap, and may lack the permission themselves.
         if !gaps.is_empty() && self.chosen.is_some() {

@@ -11,6 +11,8 @@ pub struct NotificationChannels {
     pub chat_topic_arn: Option<String>,
     /// The name of the `EventBridge` bus that gets each notification as an event.
     pub event_bus: Option<String>,
+    /// The address of the function that answers links, with `/` at its end. Without it, announcements have no links.
+    pub reply_url: Option<String>,
 }
 
 /// The ARNs of the topics that people subscribe to.
@@ -45,7 +47,7 @@ impl NotificationChannels {
     /// The teams' topic alone.
     #[must_use]
     pub const fn topic(topic_arn: String) -> Self {
-        Self { topics: MessageTopics::teams(topic_arn), chat_topic_arn: None, event_bus: None }
+        Self { topics: MessageTopics::teams(topic_arn), chat_topic_arn: None, event_bus: None, reply_url: None }
     }
 }
 

@@ -16,6 +16,9 @@ use jiff::Timestamp;
 
 use crate::channels::Audience;
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
+use crate::observation::ObservedResource;
+use crate::reply_link::{LinkRecipient, ReplyLink, life};
+use crate::rule::{ResourceAction, Rule};
 use crate::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
 use crate::usage::{BusyEvidence, DeviceReport, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
 use crate::volume::{Volume, VolumeState};
@@ -71,6 +74,32 @@ pub fn untagged() -> InstanceBuilder {
             instance_storage_gb: 0,
         },
     })
+}
+
+/// A link about a stop for idleness in an hour, which works for a week after it.
+pub fn reply_link(seen: &ObservedResource) -> ReplyLink {
+    let deadline = time("2026-09-01T13:00:00Z");
+    ReplyLink {
+        region: seen.region().clone(),
+        resource: seen.id().clone(),
+        since: life(seen).unwrap(),
+        what: "g5.xlarge".to_owned(),
+        name: None,
+        owner: Some("ada".to_owned()),
+        action: ResourceAction::Stop,
+        rule: Rule::Idle,
+        why: "it has been idle since 2026-09-01T10:00:00Z".to_owned(),
+        loses: None,
+        deadline,
+        sent_to: LinkRecipient {
+            function: "reap-instances".to_owned(),
+            team: "vision".to_owned(),
+            topic: "arn:aws:sns:us-east-1:123456789012:curfew".to_owned(),
+            at: time(NOW),
+        },
+        expires_at: ReplyLink::expiry(deadline),
+        used: None,
+    }
 }
 
 /// An unattached gp3 volume of 500 GiB of team vision, created a month ago.

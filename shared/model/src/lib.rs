@@ -31,6 +31,7 @@ pub mod partition;
 pub mod quota;
 pub mod refusal;
 pub mod region;
+pub mod reply_link;
 pub mod rule;
 pub mod sagemaker;
 pub mod subscriptions;

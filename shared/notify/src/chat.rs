@@ -8,7 +8,7 @@ use model::foreign_text::ends_with_www;
 use model::id::RunId;
 use serde_json::json;
 
-use crate::Message;
+use crate::{Message, ReplyUrls};
 
 /// A section of a Slack message has at most 3,000 characters (Slack API, "Section block"). AWS's own limit is higher.
 const DESCRIPTION_CHARACTERS_MAX: usize = 2800;
@@ -17,12 +17,19 @@ const KEYWORD_CHARACTERS_MAX: usize = 60;
 /// Last sentence of a message that a chat does not show in full.
 const REST: &str = "\n\nThe rest is in the message to the topic, and in the audit record.";
 
-/// The message for the chat topic, with the same attributes. Messages of one run are one thread, where the channel allows threads.
+/// The message for the chat topic, with the same attributes. Messages of one run are one thread, where the channel allows threads. `urls`: the
+/// links of the run, which stay links. A message about a single resource has its token, for the buttons of the chat: with
+/// several, a button would not say which one it is about.
 #[must_use]
-pub fn to_chat(message: &Message, run: &RunId) -> Message {
+pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
     let (first_line, rest) = message.body.split_once('\n').unwrap_or((&message.body, ""));
     let title = neutralize(first_line.trim_end_matches('.'));
-    let description = neutralize(rest.trim());
+    let own_urls: Vec<&str> = urls.values().map(String::as_str).filter(|url| rest.contains(url)).collect();
+    let neutralize_line = |line: &str| match own_urls.iter().find_map(|url| Some((url, line.strip_suffix(*url)?))) {
+        Some((url, label)) => format!("{}{url}", neutralize(label)),
+        None => neutralize(line),
+    };
+    let description = rest.trim().lines().map(neutralize_line).collect::<Vec<_>>().join("\n");
     let description = match shortened(&description, DESCRIPTION_CHARACTERS_MAX) {
         // Amazon Q refuses an empty one.
         whole if whole.is_empty() => title.clone(),
@@ -32,7 +39,11 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
     let short = |text: &str| shortened(&neutralize_from(text, true), KEYWORD_CHARACTERS_MAX);
     let (team, function, severity) = (short(&message.team), message.function, message.severity);
     let resources: Vec<String> = message.resources.iter().take(RESOURCES_MAX).map(|id| short(id.as_str())).collect();
-    let notification = json!({
+    let token = match (own_urls.as_slice(), message.resources.as_slice()) {
+        ([url], [_]) => url.rsplit_once('/').map(|(_, token)| token),
+        _ => None,
+    };
+    let mut notification = json!({
         "version": "1.0",
         "source": "custom",
         "content": {
@@ -49,6 +60,9 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
             "additionalContext": { "team": team, "function": function, "severity": severity, "run": run },
         },
     });
+    if let Some(token) = token {
+        notification["metadata"]["additionalContext"]["reply"] = token.into();
+    }
     Message { body: notification.to_string(), ..message.clone() }
 }
 

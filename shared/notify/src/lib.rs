@@ -18,6 +18,7 @@ mod message;
 mod owners;
 mod paragraph;
 mod remember;
+mod reply;
 mod subject;
 mod undo;
 
@@ -49,6 +50,7 @@ pub use local_disk::local_disk_notification;
 pub use message::{Message, messages};
 pub use owners::{OwnerMail, owner_mails};
 pub use remember::{record_ahead, update_log};
+pub use reply::{ReplyUrls, reply_links, with_links};
 pub use subject::fit_subject;
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has

@@ -11,6 +11,7 @@ pub mod keep;
 pub mod leftovers;
 pub mod mode_change;
 pub mod observed_actions;
+pub mod reply;
 pub mod review;
 pub mod run_summary;
 pub mod stack_state;

@@ -8,6 +8,7 @@ use jobs::{Job, JobId};
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
+use model::reply_link::ReplyLink;
 use model::usage::ActivityCache;
 use serde::Serialize;
 
@@ -64,6 +65,12 @@ pub trait Documents {
     /// Writes the audit record of a run to its key: an [`AuditRecord`](plan::report::AuditRecord), or that of jobs. A run that Lambda
     /// delivered twice writes it twice; the bucket keeps both versions.
     async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError>;
+
+    /// Writes the document of a link, named by the hash of its token, over the version `last`; `None` if the link is new.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if somebody has used the link since; otherwise if S3 refused.
+    async fn write_reply_link(&self, hash: &str, link: &ReplyLink, last: Option<&str>) -> Result<(), StoreError>;
 
     /// Live prices, as last queried. An unreadable document counts as lost: it is a cache, and the next write replaces it.
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError>;

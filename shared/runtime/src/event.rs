@@ -1,7 +1,9 @@
-//! The event of an invocation, as `EventBridge` delivers it, or SNS, or a queue of SQS that `EventBridge` sends to.
+//! The event of an invocation, as `EventBridge` delivers it, or SNS, or a queue of SQS that `EventBridge` sends to; or a request to the
+//! function's address.
 
 mod batch;
 mod detail;
+mod reply;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use jiff::Timestamp;
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use detail::{InstanceEvent, ObjectCreated};
+pub use reply::ReplyRequest;
 
 /// The largest event, in bytes: 1 MB since January 2026, for `EventBridge`, SQS and asynchronous invocations alike (AWS Compute Blog).
 const BYTES_MAX: usize = 1024 * 1024;
@@ -39,6 +42,8 @@ pub enum Event {
     /// Several different events at once, from a queue: look everywhere, and at the objects that were written. A batch that repeats one event
     /// is that event.
     Batch(Vec<ObjectCreated>),
+    /// Somebody opens a link, or answers it.
+    Reply(ReplyRequest),
 }
 
 /// The kinds of events, by which a function declares its triggers.
@@ -58,6 +63,8 @@ pub enum EventKind {
     StateChange,
     /// [`Event::Batch`].
     Batch,
+    /// [`Event::Reply`].
+    Reply,
 }
 
 /// An event that this function does not handle.
@@ -96,6 +103,12 @@ impl Event {
     /// # Errors
     /// For everything else, with what it was.
     pub fn read(payload: &[u8], known: &[EventKind]) -> Result<Self, UnexpectedEvent> {
+        // Nothing else wakes the function that answers links.
+        if known == [EventKind::Reply] {
+            let request = (payload.len() <= BATCH_BYTES_MAX).then(|| reply::read_request(payload)).flatten();
+            let other = || UnexpectedEvent { known: known.to_vec(), got: "something else".to_owned() };
+            return request.map(Self::Reply).ok_or_else(other);
+        }
         let event = read(payload).and_then(|came| Self::from_known(came, known));
         event.map_err(|OtherPayload(got)| UnexpectedEvent { known: known.to_vec(), got })
     }
@@ -113,6 +126,7 @@ impl Event {
             EventKind::InterruptionWarning => Self::InterruptionWarning(of_instance(came.detail)?),
             EventKind::RebalanceRecommendation => Self::RebalanceRecommendation(of_instance(came.detail)?),
             EventKind::StateChange => Self::StateChange(of_instance(came.detail)?),
+            EventKind::Reply => return Err(came.described()),
         })
     }
 
@@ -126,6 +140,7 @@ impl Event {
             Self::RebalanceRecommendation(_) => EventKind::RebalanceRecommendation,
             Self::StateChange(_) => EventKind::StateChange,
             Self::Batch(_) => EventKind::Batch,
+            Self::Reply(_) => EventKind::Reply,
         }
     }
 }
@@ -141,6 +156,7 @@ impl EventKind {
             Self::RebalanceRecommendation => "EC2 Instance Rebalance Recommendation",
             Self::StateChange => "EC2 Instance State-change Notification",
             Self::Batch => "a batch from a queue of SQS",
+            Self::Reply => "a request to its address, or a button of a chat",
         }
     }
 }

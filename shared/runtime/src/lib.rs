@@ -19,7 +19,7 @@ mod serve;
 mod settings;
 
 pub use environment::agents;
-pub use event::{Event, EventKind, InstanceEvent, ObjectCreated, UnexpectedEvent};
+pub use event::{Event, EventKind, InstanceEvent, ObjectCreated, ReplyRequest, UnexpectedEvent};
 pub use failure::Failure;
 pub use invocation::{Invocation, InvocationResponse};
 pub use serve::serve;

@@ -13,7 +13,7 @@ use model::partition::Partition;
 pub struct FunctionSettings {
     /// `CURFEW_BUCKET`: the name of the state bucket.
     pub bucket: String,
-    /// `CURFEW_TOPIC_ARN`, and besides it `CURFEW_CHAT_TOPIC_ARN` and `CURFEW_EVENT_BUS`.
+    /// `CURFEW_TOPIC_ARN`, and besides it `CURFEW_CHAT_TOPIC_ARN`, `CURFEW_EVENT_BUS` and `CURFEW_REPLY_URL`.
     pub channels: NotificationChannels,
     /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,
@@ -58,6 +58,7 @@ impl FunctionSettings {
         let chat_topic_arn =
             text("CURFEW_CHAT_TOPIC_ARN").and_then(|value| optional_topic("CURFEW_CHAT_TOPIC_ARN", value));
         let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
+        let reply_url = text("CURFEW_REPLY_URL").and_then(reply_url);
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
@@ -65,23 +66,23 @@ impl FunctionSettings {
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topics, chat_topic_arn, event_bus, mode, (profile, triggers), region) {
+        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) {
             (
                 Ok(bucket),
                 Ok(topics),
                 Ok(chat_topic_arn),
-                Ok(event_bus),
+                (Ok(event_bus), Ok(reply_url)),
                 Ok(mode),
                 (Ok(job_profile), Ok(trigger_buckets)),
                 Ok(()),
             ) => {
-                let channels = NotificationChannels { topics, chat_topic_arn, event_bus };
+                let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
                 Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
             }
-            (bucket, topics, chat_topic_arn, event_bus, mode, (profile, triggers), region) => {
+            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) => {
                 let of_topics = topics.err().into_iter().flatten();
                 let mistakes =
-                    [bucket.err()].into_iter().chain(of_topics).chain([chat_topic_arn.err(), event_bus.err()]);
+                    [bucket.err()].into_iter().chain(of_topics).chain([chat_topic_arn.err(), event_bus.err(), reply_url.err()]);
                 let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
@@ -156,6 +157,22 @@ fn event_bus(value: Option<String>) -> Result<Option<String>, InvalidValue> {
             "CURFEW_EVENT_BUS is {name:?}, which is not the name of an event bus; set it to the name alone, without arn:, such as default"
         ))),
         name => Ok(name),
+    }
+}
+
+/// The address of a function, as CloudFormation gives it: with `/` at its end.
+fn reply_url(value: Option<String>) -> Result<Option<String>, InvalidValue> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-/".contains(&byte);
+    let is_url = |url: &str| {
+        let host = url.strip_prefix("https://").and_then(|rest| rest.strip_suffix('/'));
+        host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_legal))
+    };
+    match value.filter(|url| !url.is_empty()) {
+        Some(url) if !is_url(&url) => Err(InvalidValue::new(format!(
+            "CURFEW_REPLY_URL is {url:?}, which is not the address of a function; set it to the stack's output ReplyUrl, such as \
+             https://abc.lambda-url.eu-central-1.on.aws/"
+        ))),
+        url => Ok(url),
     }
 }
 

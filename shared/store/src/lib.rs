@@ -14,6 +14,7 @@ mod jobs;
 mod ledger;
 mod month_facts;
 mod plans;
+mod reply_links;
 mod report_pages;
 mod schemas;
 
@@ -22,6 +23,7 @@ use billing::price::PriceDocument;
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
+use model::reply_link::ReplyLink;
 use model::usage::ActivityCache;
 use serde::Serialize;
 
@@ -184,6 +186,10 @@ impl Documents for Store {
     async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
         let bytes = document::bytes_of(record, &self.bucket.address(key))?;
         self.bucket.put(key, bytes, WriteCondition::None).await.map(drop)
+    }
+
+    async fn write_reply_link(&self, hash: &str, link: &ReplyLink, last: Option<&str>) -> Result<(), StoreError> {
+        self.put_reply_link(hash, link, last).await
     }
 
     async fn read_prices(&self) -> Result<Versioned<PriceDocument>, StoreError> {

@@ -83,7 +83,9 @@ impl ApplyGate {
             ));
         }
         let chat_topic_arn = deployed.chat_topic_arn.clone();
-        let channels = NotificationChannels { topics, chat_topic_arn, event_bus: world::variable("CURFEW_EVENT_BUS") };
+        // Only functions write links: the bucket's policy lets nobody else.
+        let (event_bus, reply_url) = (world::variable("CURFEW_EVENT_BUS"), None);
+        let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
         let ceiling = Ceiling::with_readers(Mode::Enforce, function.as_str(), subscriptions);
         Ok(Self { function, config, channels, ceiling })
     }

@@ -1,4 +1,4 @@
-//! Undoing: starting an instance, and making a volume again from its snapshot. `operator::undo` decides what to undo.
+//! Undoing: making a volume again from its snapshot. `operator::undo` decides what to undo.
 
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
 use billing::restoration::Restoration;
@@ -12,15 +12,6 @@ use crate::describe::{DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES, snapshots_page, volu
 use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::pages::all_pages;
 use crate::observe::{described_as_curfews, filter};
-
-/// Starts an instance. EC2 may accept the call and the start may still fail: observe it until it runs.
-///
-/// # Errors
-/// If EC2 refused. [`CallErrorKind::Unanswered`]: it may be starting.
-pub async fn start(aws: &Aws, region: &Region, instance: &ResourceId) -> Result<(), CallError> {
-    let answer = aws.ec2(region).start_instances().instance_ids(instance.as_str()).send().await;
-    answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
-}
 
 /// The account's snapshots of this volume that are described as Curfew's, in every region.
 pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) -> Observation<Snapshot> {
@@ -168,12 +159,5 @@ mod tests {
         let found = volumes_from(&aws, &"us-east-1".into(), &"snap-1".into()).await.unwrap();
         assert_eq!(found[0].id.as_str(), "vol-2");
         assert_eq!(calls.said(), ["DescribeVolumes Filter.1.Name=snapshot-id Filter.1.Value.1=snap-1"]);
-    }
-
-    #[tokio::test]
-    async fn a_start_names_one_instance() {
-        let (aws, calls) = aws(|_| ReplayAnswer::ok("<instancesSet/>"));
-        start(&aws, &"us-east-1".into(), &"i-1".into()).await.unwrap();
-        assert_eq!(calls.said(), ["StartInstances InstanceId.1=i-1"]);
     }
 }

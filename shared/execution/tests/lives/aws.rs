@@ -13,6 +13,7 @@ use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, InstanceState, Tags};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
+use model::reply_link::ReplyLink;
 use model::subscriptions::TopicSubscriptions;
 use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume};
 use notify::{Event, Message};
@@ -42,6 +43,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) refuses_for_good: Option<(RefusedCall, &'static str, &'static str)>,
     /// Whether the bucket refuses to write the log of notifications.
     pub(crate) refuses_log: bool,
+    /// The address in the error of every write of a link, if the bucket refuses them.
+    pub(crate) refuses_links: Option<&'static str>,
     /// Whether the next write to EC2 panics.
     pub(crate) panics_once: bool,
     /// The state of a new snapshot.
@@ -52,6 +55,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) messages: Vec<Message>,
     pub(crate) chat: Vec<Message>,
     pub(crate) events: Vec<Event>,
+    /// The links of all runs, by the hashes of their tokens.
+    pub(crate) links: BTreeMap<String, ReplyLink>,
     pub(crate) now: Timestamp,
 }
 
@@ -69,12 +74,14 @@ impl AwsInMemory {
             refuses: None,
             refuses_for_good: None,
             refuses_log: false,
+            refuses_links: None,
             panics_once: false,
             new_snapshots: SnapshotState::Completed,
             audits: BTreeMap::new(),
             messages: Vec::new(),
             chat: Vec::new(),
             events: Vec::new(),
+            links: BTreeMap::new(),
             now,
         }
     }
@@ -298,6 +305,14 @@ impl Documents for Seam<'_> {
     async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
         let json = serde_json::to_string(record).unwrap();
         self.aws().audits.insert(key.to_owned(), json);
+        Ok(())
+    }
+
+    async fn write_reply_link(&self, hash: &str, link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
+        if let Some(address) = self.aws().refuses_links {
+            return Err(StoreError::Lost { address: address.to_owned() });
+        }
+        self.aws().links.insert(hash.to_owned(), link.clone());
         Ok(())
     }
 

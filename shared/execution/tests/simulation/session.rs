@@ -22,6 +22,7 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, GapKind, Observation};
+use model::reply_link::ReplyLink;
 use model::rule::Rule;
 use model::sagemaker::SageMakerResource;
 use model::subscriptions::TopicSubscriptions;
@@ -369,6 +370,10 @@ impl Documents for Session {
     async fn write_audit(&self, _key: &str, _record: &impl Serialize) -> Result<(), StoreError> {
         self.effect().await;
         if self.occurs(Fault::AuditUnwritten) { Err(refused_to_write()) } else { Ok(()) }
+    }
+
+    async fn write_reply_link(&self, _hash: &str, _link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
+        unreachable!("these accounts have no links")
     }
 
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError> {

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::*;
-use crate::to_chat;
+use crate::{ReplyUrls, reply_links, to_chat, with_links};
 
 fn chat(message: &Message) -> Value {
-    let copy = to_chat(message, &"run-1".into());
+    let copy = to_chat(message, &ReplyUrls::new(), &"run-1".into());
     let attributes = |one: &Message| (one.team.clone(), one.function, one.severity, one.subject.clone());
     assert_eq!(attributes(&copy), attributes(message), "for the same filter policies");
     serde_json::from_str(&copy.body).unwrap()
@@ -45,4 +45,41 @@ fn tags_of_strangers_neither_mention_nor_link() {
     for markup in ["<", ">", "@", "*", "http://", "https://", "]("] {
         assert!(!shown.contains(markup), "{markup} is in {shown}");
     }
+}
+
+#[test]
+fn the_links_of_a_run_stay_links_and_a_single_one_is_for_the_buttons() {
+    let report = planned(instance().tag("Name", "https://evil.example/r/0"), &idle(), ENFORCED);
+    let url = |digit: &str| format!("https://links.example/r/{}", digit.repeat(64));
+    let urls = ReplyUrls::from([(("us-east-1".into(), "i-0abc".into()), url("a"))]);
+    let chat = |message: &Message, urls: &ReplyUrls| -> Value {
+        serde_json::from_str(&to_chat(message, urls, &"run-1".into()).body).unwrap()
+    };
+    let linked = messages(&report, &with_links(&notify(&report), &urls), &no_memory(), None).remove(0);
+    assert!(linked.body.contains(&format!(" by one click: {}", url("a"))), "{}", linked.body);
+    let shown = chat(&linked, &urls);
+    assert!(shown["content"]["description"].as_str().unwrap().contains(&url("a")));
+    assert_eq!(shown["metadata"]["additionalContext"]["reply"], "a".repeat(64));
+    assert!(!shown.to_string().contains("//evil.example"), "{shown}");
+    // Links of other messages of the run count for nothing, and of two in one message none is for the buttons.
+    let mut several = urls.clone();
+    several.insert(("us-east-1".into(), "i-0def".into()), url("b"));
+    assert_eq!(chat(&linked, &several)["metadata"]["additionalContext"]["reply"], "a".repeat(64));
+    let both = Message { body: format!("{}\nBy one click: {}", linked.body, url("b")), ..linked };
+    assert_eq!(chat(&both, &several)["metadata"]["additionalContext"].get("reply"), None);
+}
+
+#[test]
+fn only_announcements_of_enforce_mode_have_links() {
+    let links = |report: &Report| reply_links(report, &notify(report), "arn:aws:sns:us-east-1:123456789012:curfew");
+    let disk = instance().tag("Name", "bench").instance_storage(250).tag("curfew:local-disk", "expendable");
+    let report = planned(disk, &idle(), ENFORCED);
+    let [link] = &links(&report)[..] else { panic!("{report:?}") };
+    assert_eq!((link.resource.as_str(), link.action.as_str(), &link.rule), ("i-0abc", "stop", &Rule::Idle));
+    assert_eq!(link.expires_at, link.deadline + SignedDuration::from_hours(7 * 24));
+    assert_eq!((link.sent_to.team.as_str(), link.sent_to.at), ("vision", report.at));
+    assert!(link.loses.as_ref().unwrap().contains("250 GB"), "{link:?}");
+    assert_eq!(links(&planned(instance(), &idle(), "mode = \"observe\"\n")), []);
+    assert_eq!(links(&done(instance().tag(MARKED, DUE), &idle(), ENFORCED)), []);
+    assert_eq!(links(&planned(instance().tag("curfew:on-idle", "notify"), &idle(), ENFORCED)), []);
 }

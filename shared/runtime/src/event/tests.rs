@@ -333,3 +333,23 @@ fn what_was_read_survives_its_way_through_lambda_runtime() {
     }
     there_and_back(Event::read(b"", OF_BUDGETS));
 }
+
+#[test]
+fn the_samples_of_links_are_requests_and_buttons() {
+    for (name, payload) in samples("reply") {
+        let Ok(Event::Reply(request)) = Event::read(&payload, &[EventKind::Reply]) else { panic!("{name}") };
+        match request {
+            ReplyRequest::Page { method, path, from } => {
+                assert!(name.contains(&method.to_lowercase()) && path.starts_with("/r/"), "{name}");
+                assert_eq!(from, "203.0.113.7", "{name}");
+            }
+            ReplyRequest::Button { token, choice } => {
+                assert_eq!((token.len(), choice.as_str()), (64, "keep-day"), "{name}");
+            }
+        }
+    }
+    for other in ["", "{}", "[]", "{\"reply\": 1, \"choice\": \"undo\"}", "{\"requestContext\": {}}"] {
+        let refused = Event::read(other.as_bytes(), &[EventKind::Reply]).unwrap_err().to_string();
+        assert!(refused.starts_with("this function is woken by a request to its address"), "{refused}");
+    }
+}

@@ -12,7 +12,8 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         | "CURFEW_TRIGGER_BUCKETS"
         | "CURFEW_ACCOUNT_TOPIC_ARN"
         | "CURFEW_CHAT_TOPIC_ARN"
-        | "CURFEW_EVENT_BUS" => None,
+        | "CURFEW_EVENT_BUS"
+        | "CURFEW_REPLY_URL" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -145,7 +146,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
         "{sentence}"
     );
 }
@@ -206,5 +207,11 @@ fn the_channels_beside_the_topic_are_there_if_somebody_names_them() {
     assert_eq!(bus(""), Ok(None));
     for wrong in ["arn:aws:events:eu-central-1:123456789012:event-bus/curfew", "a b", &"b".repeat(257)] {
         assert!(bus(wrong).unwrap_err().contains("CURFEW_EVENT_BUS is"), "{wrong}");
+    }
+    let links = |url: &str| read_with("CURFEW_REPLY_URL", url).map(|settings| settings.channels.reply_url);
+    let url = "https://abc.lambda-url.eu-central-1.on.aws/";
+    assert_eq!((links(url), links("")), (Ok(Some(url.to_owned())), Ok(None)));
+    for wrong in ["https:///", "http://a.example/", "https://a.example", "https://a.example/?x=/", "https://a b/"] {
+        assert!(links(wrong).unwrap_err().contains("CURFEW_REPLY_URL is"), "{wrong}");
     }
 }

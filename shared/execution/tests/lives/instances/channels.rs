@@ -1,5 +1,6 @@
 //! What a chat and an event bus get, and when.
 
+use model::reply_link::ReplyToken;
 use serde_json::Value;
 
 use super::*;
@@ -77,4 +78,43 @@ fn a_refusing_channel_delays_nothing_and_is_notified_once_a_day() {
     assert!(told(&account).contains("to the chat topic arn:aws:sns:us-east-1:123456789012:chat: Throttled"));
     account.run("01 13:05");
     assert_eq!((account.aws.instances[0].state, told(&account)), (InstanceState::Stopped, String::new()));
+}
+
+/// The token of the only link of the last run's messages.
+fn token(account: &Account) -> Option<ReplyToken> {
+    let bodies = account.aws.messages.iter().map(|message| message.body.as_str());
+    let lines: Vec<&str> =
+        bodies.flat_map(str::lines).filter_map(|line| line.split_once("/r/")).map(|(_, token)| token).collect();
+    assert!(lines.len() <= 1, "{lines:?}");
+    lines.first().map(|token| ReplyToken::read(token).unwrap())
+}
+
+#[test]
+fn an_announcement_has_a_link_whose_token_is_stored_nowhere() {
+    let mut account = account(ENFORCED);
+    account.aws.channels.reply_url = Some("https://links.example/".to_owned());
+    account.run("01 12:00");
+    let token = token(&account).unwrap();
+    let link = &account.aws.links[&token.hash()];
+    assert_eq!((link.resource.as_str(), link.sent_to.team.as_str()), ("i-0abc", "vision"));
+    assert!(account.aws.chat[0].body.contains(token.as_str()));
+    let kept =
+        format!("{:?} {:?} {:?} {:?}", account.aws.events, account.aws.audits, account.aws.memory, account.aws.links);
+    assert!(!kept.contains(token.as_str()), "{kept}");
+    // Neither a run that announces nothing new has one, nor the stop itself.
+    account.run("01 12:05");
+    account.run("01 13:05");
+    assert_eq!((account.aws.instances[0].state, account.aws.links.len()), (InstanceState::Stopped, 1));
+}
+
+#[test]
+fn an_announcement_whose_link_cannot_be_written_is_sent_without_it() {
+    let mut account = account(ENFORCED);
+    account.aws.channels.reply_url = Some("https://links.example/".to_owned());
+    account.aws.refuses_links = Some("s3://curfew/replies");
+    account.run("01 12:00");
+    assert!(token(&account).is_none() && account.tag_of(MARKED).is_some());
+    account.run("01 12:05");
+    let told: String = account.aws.messages.iter().map(|message| message.body.as_str()).collect();
+    assert!(told.contains("s3:PutObject"), "{told}");
 }

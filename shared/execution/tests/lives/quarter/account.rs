@@ -20,6 +20,7 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
+use model::reply_link::ReplyLink;
 use model::subscriptions::TopicSubscriptions;
 use model::usage::{ActivityCache, LastInquiry};
 use model::volume::{Snapshot, Volume};
@@ -194,6 +195,10 @@ impl Documents for Account<'_> {
 
     async fn write_audit(&self, _key: &str, _record: &impl Serialize) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn write_reply_link(&self, _hash: &str, _link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
+        unreachable!("these accounts have no links")
     }
 
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError> {

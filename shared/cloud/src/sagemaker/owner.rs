@@ -1,14 +1,17 @@
 //! Calls that only people ask for: finding a resource by its id, and making an endpoint again.
 
 use model::id::{Arn, Region, ResourceId};
+#[cfg(feature = "operator")]
+use model::sagemaker::EndpointOrigin;
 use model::sagemaker::{
-    AppOwner, ComputeJob, EndpointOrigin, JobBilling, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus,
-    StudioApp,
+    AppOwner, ComputeJob, JobBilling, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
 };
 use ports::SageMakerWrite;
 use serde_json::{Value, json};
 
-use super::act::{SET_COPIES, copies, write};
+use super::act::write;
+#[cfg(feature = "operator")]
+use super::act::{SET_COPIES, copies};
 use super::calls::{list, sagemaker, scalable_targets, tags};
 use super::describe::{component_by_id, describe, described_endpoint, facts};
 use super::observe::LIST_APPS;
@@ -120,6 +123,7 @@ fn bare(region: &Region, id: &ResourceId, kind: SageMakerKind) -> SageMakerResou
 ///
 /// # Errors
 /// If `SageMaker` refused. [`CallErrorKind::Unanswered`]: it may be on its way.
+#[cfg(feature = "operator")]
 pub async fn create_endpoint(aws: &Aws, region: &Region, origin: &EndpointOrigin) -> Result<(), CallError> {
     let EndpointOrigin { endpoint, config, tags } = origin;
     let tags: Vec<Value> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
@@ -139,6 +143,7 @@ pub async fn start_notebook(aws: &Aws, notebook: &SageMakerResource) -> Result<(
 ///
 /// # Errors
 /// If `SageMaker` refused. [`CallErrorKind::Unanswered`]: they may be on their way.
+#[cfg(feature = "operator")]
 pub async fn set_copies(aws: &Aws, component: &SageMakerResource, count: u32) -> Result<(), CallError> {
     sagemaker(aws, &component.region, SET_COPIES, &copies(component.name(), count)).await.map(drop)
 }

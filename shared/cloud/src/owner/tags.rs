@@ -1,4 +1,4 @@
-//! Tags that a person writes on one resource. The functions' roles may write none of these (policy `never`).
+//! Tags that a person writes on one resource. Of the functions' roles only that of links may write some of these (policy `never` of all others).
 
 use aws_sdk_ec2::types::Tag;
 use model::observation::ObservedResource;
@@ -27,6 +27,7 @@ pub async fn write_tag(aws: &Aws, seen: &ObservedResource, key: &str, value: &st
 ///
 /// # Errors
 /// As [`write_tag`].
+#[cfg(feature = "operator")]
 pub async fn remove_tags(aws: &Aws, seen: &ObservedResource, keys: &[&str]) -> Result<(), CallError> {
     if keys.is_empty() {
         return Ok(());
@@ -40,7 +41,7 @@ pub async fn remove_tags(aws: &Aws, seen: &ObservedResource, keys: &[&str]) -> R
     answer.map(drop).map_err(|error| call_error("ec2:DeleteTags", region, &error))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "operator"))]
 mod tests {
     use super::*;
     use crate::replay::{ReplayAnswer, aws};

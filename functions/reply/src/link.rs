@@ -1,0 +1,147 @@
+//! A link that somebody opens: what its resource is by now, and the one change that it allows.
+
+use cloud::CallError;
+use cloud::owner::{LocateResult, ResourceKind, locate, start, start_notebook, write_tag};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use model::instance::InstanceState;
+use model::notification_log::CarriedOut;
+use model::observation::ObservedResource;
+use model::reply_link::{LinkUse, ReplyLink, ReplyToken};
+use model::rule::ResourceAction;
+use model::sagemaker::SageMakerStatus;
+use operator::reply::page::ErrorPage;
+use operator::reply::{ReplyOffer, ReplyState, ReplyStep, ReplyTerms, reply_state};
+use store::{Documents as _, StoreError, Versioned};
+
+use crate::Clients;
+
+/// Reason for no answer. Each is logged here, once, where somebody has to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkError {
+    NotFound,
+    Over,
+    Failed,
+}
+
+impl LinkError {
+    pub(crate) const fn page(self) -> ErrorPage {
+        match self {
+            Self::NotFound => ErrorPage::NotFound,
+            Self::Over => ErrorPage::Over,
+            Self::Failed => ErrorPage::Failed,
+        }
+    }
+}
+
+impl From<StoreError> for LinkError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // Of two answers at once, one is the first.
+            StoreError::Lost { .. } => Self::Over,
+            other => {
+                tracing::error!("{other}");
+                Self::Failed
+            }
+        }
+    }
+}
+
+impl From<CallError> for LinkError {
+    fn from(error: CallError) -> Self {
+        tracing::error!(region = error.region.as_str(), call = error.call, "{error}");
+        Self::Failed
+    }
+}
+
+/// A link that works, with its resource as it is now.
+pub(crate) struct OpenLink {
+    pub(crate) link: ReplyLink,
+    pub(crate) state: ReplyState,
+    pub(crate) terms: ReplyTerms,
+    hash: String,
+    etag: Option<String>,
+    seen: Option<ObservedResource>,
+}
+
+impl OpenLink {
+    /// Reads the link and its resource. Changes nothing.
+    pub(crate) async fn open(clients: &Clients, token: &ReplyToken, now: Timestamp) -> Result<Self, LinkError> {
+        let hash = token.hash();
+        let Versioned { value, etag } = clients.store.read_reply_link(&hash).await?;
+        let link = value.ok_or(LinkError::NotFound)?;
+        if !link.is_open(now) {
+            return Err(LinkError::Over);
+        }
+        let seen = find(clients, &link).await?;
+        let recorded = match &seen {
+            Some(seen) if is_stopped(seen) => recorded_stop(clients, &link).await?,
+            _ => None,
+        };
+        // The zone only words times.
+        let config = clients.store.read_config().await;
+        let time_zone = config.map_or(TimeZone::UTC, |config| config.account.zone());
+        let terms = ReplyTerms { mode: clients.mode, time_zone, now };
+        let state = reply_state(&link, seen.as_ref(), recorded, &terms);
+        Ok(Self { link, state, terms, hash, etag, seen })
+    }
+
+    /// Carries an offer out. The use of the link is written before, over the version that was read: a link acts at most once.
+    pub(crate) async fn carry_out(
+        mut self,
+        clients: &Clients,
+        offer: &ReplyOffer,
+        from: String,
+    ) -> Result<(), LinkError> {
+        let Some(seen) = &self.seen else { return Err(LinkError::Over) };
+        let (choice, at) = (offer.choice.as_str().to_owned(), self.terms.now);
+        tracing::info!(
+            region = self.link.region.as_str(),
+            resource = self.link.resource.as_str(),
+            team = self.link.sent_to.team,
+            choice,
+            from,
+            "a link is used"
+        );
+        self.link.used = Some(LinkUse { choice, at, from });
+        clients.store.write_reply_link(&self.hash, &self.link, self.etag.as_deref()).await?;
+        let done = match (&offer.step, seen) {
+            (ReplyStep::WriteTag { key, value }, seen) => write_tag(&clients.aws, seen, key, value).await,
+            (ReplyStep::StartNotebook, ObservedResource::SageMaker(notebook)) => {
+                start_notebook(&clients.aws, notebook).await
+            }
+            _ => start(&clients.aws, &self.link.region, &self.link.resource).await,
+        };
+        done.map_err(LinkError::from)
+    }
+}
+
+/// The resource, in its region; `None` if it no longer exists.
+async fn find(clients: &Clients, link: &ReplyLink) -> Result<Option<ObservedResource>, LinkError> {
+    let kind = ResourceKind::from_id(&link.resource).ok_or(LinkError::NotFound)?;
+    match locate(&clients.aws, std::slice::from_ref(&link.region), kind, &link.resource).await {
+        LocateResult::Here(seen) => Ok(Some(*seen)),
+        LocateResult::Nowhere => Ok(None),
+        LocateResult::Unknown(gaps) => {
+            for gap in gaps {
+                tracing::error!(region = gap.region.as_str(), call = gap.call, "{}", gap.in_run());
+            }
+            Err(LinkError::Failed)
+        }
+    }
+}
+
+fn is_stopped(seen: &ObservedResource) -> bool {
+    match seen {
+        ObservedResource::Instance(instance) => instance.state == InstanceState::Stopped,
+        ObservedResource::SageMaker(resource) => resource.status == SageMakerStatus::Stopped,
+        ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => false,
+    }
+}
+
+/// The last stop by the log of the function that announced it: a tag proves nothing.
+async fn recorded_stop(clients: &Clients, link: &ReplyLink) -> Result<Option<CarriedOut>, LinkError> {
+    let log = clients.store.read_notices(&link.sent_to.function, &link.region).await?;
+    let done = log.value.record(&link.resource).and_then(|record| record.carried_out);
+    Ok(done.filter(|done| done.action == ResourceAction::Stop))
+}

@@ -1,0 +1,184 @@
+//! Links by which a reader of an announcement answers it with one click.
+//!
+//! A link is a capability: its token is random and secret, and nothing stores it. The bucket has a document about it, whose key is the
+//! token's hash, so that a reader of the bucket cannot make the link of it.
+
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::id::{Region, ResourceId};
+use crate::mark::whole_second;
+use crate::moment::after;
+use crate::observation::ObservedResource;
+use crate::rule::{ResourceAction, Rule};
+
+/// Number of random bytes of a token.
+pub const TOKEN_BYTES: usize = 32;
+
+/// Time after the deadline in which a link still works: long enough to undo what was done over a weekend.
+const VALID_AFTER_DEADLINE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// The path of links below the address of the function, before their token.
+pub const LINK_PATH: &str = "r/";
+
+/// The secret of a link, in hexadecimal digits: mail programs leave a `-` or `_` out of a link that ends with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReplyToken(String);
+
+impl ReplyToken {
+    /// The token of random bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; TOKEN_BYTES]) -> Self {
+        Self(hexadecimal(bytes))
+    }
+
+    /// Reads a token that somebody sent; `None` if Curfew makes none of that form.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_legal = text.len() == 2 * TOKEN_BYTES && text.bytes().all(is_digit);
+        is_legal.then(|| Self(text.to_owned()))
+    }
+
+    /// The name of the link's document: the SHA-256 of the token, in hexadecimal digits.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        hexadecimal(&Sha256::digest(&self.0))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The document of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyLink {
+    pub region: Region,
+    pub resource: ResourceId,
+    /// Beginning of the life of the resource that the link is about.
+    pub since: Timestamp,
+    /// Description for people: `g5.xlarge`.
+    pub what: String,
+    /// Its `Name` tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    pub action: ResourceAction,
+    pub rule: Rule,
+    /// The reason, as in the announcement: `it has been idle since 2026-09-01T10:00:00Z`.
+    pub why: String,
+    /// The data that the action loses for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loses: Option<String>,
+    /// Earliest time of the action.
+    pub deadline: Timestamp,
+    pub sent_to: LinkRecipient,
+    pub expires_at: Timestamp,
+    /// The use of the link, which works once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<LinkUse>,
+}
+
+/// The readers of the announcement that has the link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRecipient {
+    /// The function that announced it.
+    pub function: String,
+    /// The `team` attribute of the message.
+    pub team: String,
+    /// ARN of the topic.
+    pub topic: String,
+    pub at: Timestamp,
+}
+
+/// The use of a link, written before the action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkUse {
+    pub choice: String,
+    pub at: Timestamp,
+    /// The IP address that the choice came from, or `chat`.
+    pub from: String,
+}
+
+impl ReplyLink {
+    /// The time until which a link about an action with this deadline works.
+    #[must_use]
+    pub fn expiry(deadline: Timestamp) -> Timestamp {
+        after(deadline, VALID_AFTER_DEADLINE)
+    }
+
+    /// `true` if the link works at `now`.
+    #[must_use]
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        self.used.is_none() && now < self.expires_at
+    }
+
+    /// `true` if the resource still has the life that the link is about. An instance that was started again, or an endpoint that was made
+    /// again under its name, has another one.
+    #[must_use]
+    pub fn is_about(&self, seen: &ObservedResource) -> bool {
+        seen.id() == &self.resource && seen.region() == &self.region && life(seen) == Some(self.since)
+    }
+}
+
+/// The beginning of the life of a resource, in whole seconds; `None` for a snapshot, which no link is about.
+#[must_use]
+pub fn life(seen: &ObservedResource) -> Option<Timestamp> {
+    match seen {
+        ObservedResource::Instance(instance) => Some(whole_second(instance.launched_at)),
+        ObservedResource::Volume(volume) => Some(whole_second(volume.created_at)),
+        ObservedResource::SageMaker(resource) => Some(whole_second(resource.created_at)),
+        ObservedResource::Snapshot(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn no_other_text_is_a_token() {
+        let token = ReplyToken::from_bytes(&[0xfb; TOKEN_BYTES]);
+        assert_eq!(token.as_str(), "fb".repeat(TOKEN_BYTES));
+        assert!(ReplyToken::read(token.as_str()) == Some(token.clone()));
+        let rest = &token.as_str()[1..];
+        for text in ["", rest, &format!("{token}0", token = token.as_str()), &format!("F{rest}"), &format!("/{rest}")] {
+            assert!(ReplyToken::read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hash_says_nothing_of_its_token() {
+        let [one, other] = [0, 1].map(|byte| ReplyToken::from_bytes(&[byte; TOKEN_BYTES]));
+        assert_eq!(one.hash(), "60e05bd1b195af2f94112fa7197a5c88289058840ce7c6df9693756bc6250f55");
+        assert_ne!(one.hash(), other.hash());
+    }
+
+    #[test]
+    fn a_link_is_about_one_life() {
+        let instance = fixture::instance().build();
+        let link = fixture::reply_link(&ObservedResource::Instance(instance.clone()));
+        let check = |seen: ObservedResource, expect| assert_eq!(link.is_about(&seen), expect, "{seen:?}");
+        let mut started_again = instance.clone();
+        started_again.launched_at = after(instance.launched_at, SignedDuration::from_secs(1));
+        let elsewhere = crate::instance::Instance { region: "eu-west-1".into(), ..instance.clone() };
+        check(ObservedResource::Instance(instance), true);
+        check(ObservedResource::Instance(started_again), false);
+        check(ObservedResource::Instance(elsewhere), false);
+        check(ObservedResource::SageMaker(fixture::endpoint().build()), false);
+    }
+}
