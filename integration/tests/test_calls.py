@@ -29,10 +29,10 @@ NOT_SEEN = {
     "kms:Decrypt",
     "sqs:SendMessage",  # Lambda's: the on-failure destination
     "events:PutEvents",  # only with the parameter EventBus; test_channels.py sends some
-    "ses:SendEmail",  # only with the parameter ReportSender; test_channels.py mails owners
     "logs:CreateLogStream",  # Lambda's
     "logs:PutLogEvents",
 }
+MAIL = "ses:SendEmail"  # only with the parameter ReportSender; test_channels.py mails owners
 LISTING = "s3:ListBucket"  # without it an absent object looks forbidden; nothing is listed
 
 # Which calls
@@ -81,7 +81,7 @@ def test_the_role_of_reap_instances(account: Account) -> None:
     assert done(runs) == {"mark", "unmark", "notify", "stop", "terminate", "start"}
     runs = and_fails(account, runs)
     # EC2 opens encrypted volumes at a start.
-    assert_role_fits("reap-instances", runs, READS, {"kms:CreateGrant", LISTING})
+    assert_role_fits("reap-instances", runs, READS, {"kms:CreateGrant", LISTING, MAIL})
     own = {"notices/reap-instances", *(f"activity/{region}.json" for region in (REGION, EUROPE))}
     assert objects(runs, "s3:GetObject") == {"config/curfew.toml", "prices/current.json", "jobs/vision", *own}
     assert objects(runs, "s3:PutObject") == {"plans", *own}
@@ -97,7 +97,7 @@ def test_the_role_of_reap_volumes(storage: VolumeAccount) -> None:
     runs = [storage.tick() for _ in range(3)]
     assert done(runs) == {"mark", "unmark", "notify", "snapshot", "delete"}
     runs = and_fails(storage, runs)
-    assert_role_fits("reap-volumes", runs, reaping_volumes.READS | reaping_volumes.EC2_WRITES, {LISTING})
+    assert_role_fits("reap-volumes", runs, reaping_volumes.READS | reaping_volumes.EC2_WRITES, {LISTING, MAIL})
     read = {"config/curfew.toml", "prices/current.json", "notices/reap-volumes", "active/vision"}
     assert objects(runs, "s3:GetObject") == read
     assert objects(runs, "s3:PutObject") == {"plans", "notices/reap-volumes"}

@@ -26,7 +26,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Writes a link for each announcement, where the deployment has links.
     pub(crate) async fn write_reply_links(&self, report: &mut Report, notifications: &[Notification]) -> ReplyUrls {
         let Some(base) = &self.channels.reply_url else { return ReplyUrls::new() };
-        let mut links = notify::reply_links(report, notifications, &self.channels.topic_arn);
+        let mut links = notify::reply_links(report, notifications, &self.channels.topics.teams);
         links.truncate(LINKS_MAX);
         let mut written = ReplyUrls::new();
         let mut gaps = Vec::new();

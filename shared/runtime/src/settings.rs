@@ -81,8 +81,11 @@ impl FunctionSettings {
             }
             (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) => {
                 let of_topics = topics.err().into_iter().flatten();
-                let mistakes =
-                    [bucket.err()].into_iter().chain(of_topics).chain([chat_topic_arn.err(), event_bus.err(), reply_url.err()]);
+                let mistakes = [bucket.err()].into_iter().chain(of_topics).chain([
+                    chat_topic_arn.err(),
+                    event_bus.err(),
+                    reply_url.err(),
+                ]);
                 let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }

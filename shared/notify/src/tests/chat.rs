@@ -55,7 +55,8 @@ fn the_links_of_a_run_stay_links_and_a_single_one_is_for_the_buttons() {
     let chat = |message: &Message, urls: &ReplyUrls| -> Value {
         serde_json::from_str(&to_chat(message, urls, &"run-1".into()).body).unwrap()
     };
-    let linked = messages(&report, &with_links(&notify(&report), &urls), &no_memory(), None).remove(0);
+    let linked =
+        messages(&report, &with_links(&notify(&report), &urls), &no_memory(), &[Audience::Team], None).remove(0);
     assert!(linked.body.contains(&format!(" by one click: {}", url("a"))), "{}", linked.body);
     let shown = chat(&linked, &urls);
     assert!(shown["content"]["description"].as_str().unwrap().contains(&url("a")));
