@@ -68,7 +68,7 @@ PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-faul
 .PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build preflight deploy clean \
-	release release-check release-command release-checksums terraform
+	release release-check release-command release-checksums terraform prices
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -288,6 +288,10 @@ terraform: ## Check the Terraform module (needs terraform, or TERRAFORM=tofu, an
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target .aws-sam
+
+# data/README.md, "Prices", says what it asks and refuses.
+prices: $(VENV)/.installed ## Renew the tables of prices in data/ from the AWS Price List (needs credentials): make prices [ARGS=--accept-changes]
+	$(VENV)/bin/python data/update_prices.py $(ARGS)
 
 # A new version of a package is written without hashes first.
 hashes: ## Write the hash of every file into the lists of Python packages, after a version was changed (needs uv)

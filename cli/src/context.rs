@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use billing::budget::BudgetMonth;
 use billing::ledger::CalendarMonth;
-use billing::price;
-use billing::price::PriceBook;
+use billing::price::{PriceBook, PriceDocument};
 use cloud::Aws;
 use cloud::operator::{ConnectionError, ConnectionOptions, Deployment, deployment, has_profile};
 use jiff::Timestamp;
@@ -22,6 +21,7 @@ use store::Store;
 
 use crate::command_error::CommandError;
 use crate::global_options::GlobalOptions;
+use crate::list_prices::PriceCache;
 use crate::screen;
 use crate::world;
 
@@ -181,11 +181,27 @@ impl CommandContext {
         DeployedResources { store, bucket, topics, chat_topic_arn }
     }
 
-    /// Prices: the live ones of a deployment, if there are any.
+    /// Prices: the live ones of a deployment and of the user's cache, if there are any.
     pub(crate) async fn prices(&self, store: Option<&Store>, config: &Config) -> PriceBook {
-        match store {
-            Some(store) => execution::prices::load(store, config, self.now).await,
-            None => PriceBook::from_document(price::PriceDocument::default(), &config.prices, self.now),
+        PriceBook::from_document(self.known_prices(store).await, &config.prices, self.now)
+    }
+
+    /// The live prices of a deployment, and the younger list prices of the user's cache.
+    pub(crate) async fn known_prices(&self, store: Option<&Store>) -> PriceDocument {
+        let mut known = match store {
+            Some(store) => execution::prices::load_document(store).await,
+            None => PriceDocument::default(),
+        };
+        if let Some(cache) = PriceCache::locate(&self.aws) {
+            known.merge(cache.load(self.now));
+        }
+        known
+    }
+
+    /// Keeps these list prices in the user's cache.
+    pub(crate) fn cache_prices(&self, prices: &PriceDocument) {
+        if let Some(cache) = PriceCache::locate(&self.aws) {
+            cache.store(prices, self.now);
         }
     }
 

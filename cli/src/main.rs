@@ -11,6 +11,7 @@ mod command_status;
 mod commands;
 mod context;
 mod global_options;
+mod list_prices;
 mod named_resource;
 mod resolve_job;
 mod screen;

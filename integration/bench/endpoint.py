@@ -83,6 +83,8 @@ class Endpoint:
             return 200, self._account.sagemaker(call, request.body), {"Content-Type": "application/x-amz-json-1.1"}
         if call.service == "ec2":
             return 200, self._account.ec2(call, request.form), _XML
+        if call.action == "pricing:GetProducts":  # the dated table has the prices
+            return 200, b'{"FormatVersion":"aws_v1","PriceList":[]}', {"Content-Type": "application/x-amz-json-1.1"}
         if call.action == "sns:Publish":
             self._publish(request.form)
         return 200, _ANSWERS[call.action].encode(), _XML

@@ -52,6 +52,8 @@ def savings(steps: list[dict[str, Any]]) -> str:
     amounts = [step["evidence"].get("usd_per_month") if is_of_volumes else step["saves_usd_per_hour"] for step in steps]
     known = [usd for usd in amounts if usd is not None]
     rest = f"; {len(amounts) - len(known)} more of unknown price" if len(known) < len(amounts) else ""
+    if amounts and not known:
+        return "an unknown sum"
     if is_of_volumes:
         return f"${sum(known):,.2f} a month{rest}"
     return f"${sum(known):,.2f} an hour, ${sum(known) * _HOURS_PER_MONTH:,.0f} a month{rest}"

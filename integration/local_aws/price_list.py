@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +53,14 @@ _INSTANCES: list[tuple[str, str, str, str, dict[str, str]]] = [
     ("inf2.xlarge", "4", "16 GiB", "NA", {"us-east-1": "0.7582000000"}),
     ("trn1.32xlarge", "128", "512 GiB", "NA", {"us-east-1": "21.5000000000"}),
 ]
+
+# instanceFamily by the letters of a type. All others are "GPU instance".
+_FAMILIES = {
+    "trn": "Machine Learning ASIC Instances",
+    "inf": "Machine Learning ASIC Instances",
+    "c": "Compute optimized",
+    "m": "General purpose",
+}
 
 # Family, volumeApiName, end of the usage type, unit, USD in us-east-1.
 _STORAGE: list[tuple[str, str, str, str, str]] = [
@@ -163,7 +172,7 @@ def _attributes(region: str, name: str) -> dict[str, str]:
         "servicename": "Amazon Elastic Compute Cloud",
         "instanceType": name,
         "instancesku": _sku(name, region)[:16],
-        "instanceFamily": "GPU instance",
+        "instanceFamily": _FAMILIES.get(re.match("[a-z]*", name)[0], "GPU instance"),
         "currentGeneration": "Yes",
         "vcpu": shape[1],
         "memory": shape[2],

@@ -13,7 +13,7 @@ import pytest
 from command import COMMAND, Said, curfew
 from local_aws import LocalAws
 from local_aws.client import REGION
-from reaping import EUROPE, REGIONS, TAGGED, Account, ago
+from reaping import EUROPE, REGIONS, TAGGED, Account, ago, now
 
 READS = {
     "cloudformation:DescribeStackResources",
@@ -25,6 +25,7 @@ READS = {
     "ec2:DescribeSnapshots",
     "ec2:DescribeSpotInstanceRequests",
     "ec2:DescribeVolumes",
+    "pricing:GetProducts",
 }
 G5_XLARGE_MONTH = 734.38
 
@@ -71,8 +72,11 @@ def test_the_result_as_json(bare: Undeployed) -> None:
     assert counts["ec2:DescribeInstances"] == counts["ec2:DescribeVolumes"] == len(REGIONS)
     assert (said.code, document["schema"], document["regions"], document["gaps"]) == (1, 1, REGIONS, [])
     assert document["seen"] == {"instances": 2, "volumes": 1, "unjudged": 0} and document["unanswered"] == []
-    first, second, third = document["findings"]  # the dearest first, and last what has no price
-    assert [first["resource"], second["resource"], third["resource"]] == [gpu, volume, far]
+    first, second, third = document["findings"]  # the dearest first
+    assert [first["resource"], second["resource"], third["resource"]] == [far, gpu, volume]
+    # The list of the stand-in has no type in that region: the table has.
+    assert (first["usd_per_hour"], first["price_source"], first["team"]) == (1.258, "table of 2026-01-21", None)
+    first, second = second, third
     assert {**first, "evidence": ""} == {
         "region": REGION,
         "resource": gpu,
@@ -84,28 +88,69 @@ def test_the_result_as_json(bare: Undeployed) -> None:
         "usd_per_hour": 1.006,
         "usd_per_month": G5_XLARGE_MONTH,
         "saves_usd_per_month": G5_XLARGE_MONTH,
-        "price_source": "table of 2026-09-24",
+        "price_source": f"Price List of {now():%Y-%m-%d}",
         "evidence": "",
         "notify_only": "local-disk",
         "created_at": None,
         "controller": None,
     }
     assert (second["what"], second["usd_per_month"]) == ("500 GiB gp3", 40.0)
-    assert (third["usd_per_hour"], third["usd_per_month"], third["price_source"], third["team"]) == (None, None, None, None)
+    europe = 918.34
 
-    def total(findings: int, usd: float, unknown_prices: int) -> dict[str, object]:
-        return {"findings": findings, "usd_per_month": usd, "saves_usd_per_month": usd, "unknown_prices": unknown_prices}
+    def total(findings: int, usd: float) -> dict[str, object]:
+        usd = pytest.approx(usd)
+        return {"findings": findings, "usd_per_month": usd, "saves_usd_per_month": usd, "unknown_prices": 0}
 
     assert document["kinds"] == [
-        {"kind": "idle", **total(2, G5_XLARGE_MONTH, 1)},
-        {"kind": "orphaned", **total(1, 40.0, 0)},
-        {"kind": "untagged", **total(1, 0.0, 1)},
+        {"kind": "idle", **total(2, G5_XLARGE_MONTH + europe)},
+        {"kind": "untagged", **total(1, europe)},
+        {"kind": "orphaned", **total(1, 40.0)},
     ]
     assert document["teams"] == [
-        {"team": "vision", **total(2, G5_XLARGE_MONTH + 40, 0)},
-        {"team": None, **total(1, 0.0, 1)},
+        {"team": None, **total(1, europe)},
+        {"team": "vision", **total(2, G5_XLARGE_MONTH + 40)},
     ]
-    assert document["total"] == total(3, G5_XLARGE_MONTH + 40, 1)
+    assert document["total"] == total(3, G5_XLARGE_MONTH + europe + 40)
+
+
+def test_a_sum_without_a_price_is_unknown(bare: Undeployed) -> None:
+    """A volume in Europe has a price in no table, and the list of the stand-in has none either."""
+    orphan = bare.volume(region=EUROPE)
+    document = bare.scan("--json", "--quiet").json()
+    unknown = {"findings": 1, "usd_per_month": None, "saves_usd_per_month": None, "unknown_prices": 1}
+    assert document["total"] == unknown and document["kinds"] == [{"kind": "orphaned", **unknown}]
+    shown = bare.scan("--quiet").out
+    assert "1 finding of unknown price, among 0 GPU instances" in shown and "unattached (orphaned) unknown (1)" in shown
+    assert "$0.00" not in shown and orphan in shown
+    bare.volume()
+    assert "2 findings, at least $40.00 a month; 1 without a price, among" in bare.scan("--quiet").out
+
+
+def test_the_price_list_is_asked_once_a_day_and_by_family(bare: Undeployed, tmp_path: Path) -> None:
+    bare.gpu(), bare.gpu("g6.xlarge"), bare.gpu("p5.48xlarge"), bare.volume()
+    environment = {**bare.aws.environment(), "XDG_CACHE_HOME": str(tmp_path)}
+    cache = tmp_path / "curfew" / "prices.json"
+
+    def asked() -> tuple[int, set[str]]:
+        bare.aws.clear_calls()
+        findings = curfew(environment, "scan", "--json", "--quiet").json()["findings"]
+        return bare.aws.counts()["pricing:GetProducts"], {finding["price_source"] for finding in findings}
+
+    today = {f"Price List of {now():%Y-%m-%d}"}
+    # One family of instances, and three of volumes.
+    assert asked() == (4, today) and asked() == (0, today)
+    cache.write_text(cache.read_text()[:-20])
+    assert asked() == (4, today) and asked() == (0, today)
+    assert [path.name for path in cache.parent.iterdir()] == ["prices.json"]
+
+
+def test_without_the_price_list_the_table_counts(bare: Undeployed, aws: LocalAws) -> None:
+    gpu = bare.idle(bare.gpu())
+    aws.fault("pricing:GetProducts", "access_denied", times=None)
+    said = bare.scan("--json")
+    [finding] = said.json()["findings"]
+    assert (finding["resource"], finding["price_source"]) == (gpu, "table of 2026-09-24") and said.json()["gaps"] == []
+    assert said.err.count("Prices are those of tables") == 1 and "pricing:GetProducts" in said.err
 
 
 def test_the_result_as_a_table(bare: Undeployed) -> None:
@@ -115,7 +160,9 @@ def test_the_result_as_a_table(bare: Undeployed) -> None:
     assert said.code == 1 and heading.split()[:3] == ["USD/month", "Finding", "Resource"]
     assert gpu in first and "4 GPUs at" in first and volume in second and "unattached, created" in second
     total = "2 findings, $4,180.56 a month, among 1 GPU instance and 1 unattached volume in 2 regions."
-    assert total in said.out and "* table of 2026-09-24, table of 2026-09-30; the sums contain it.\n" in said.out
+    assert total in said.out and "table of" not in said.out
+    bare.aws.fault("pricing:GetProducts", "access_denied", times=None)
+    assert "* table of 2026-09-24, table of 2026-09-30; the sums contain it.\n" in bare.scan("--quiet").out
     withheld = "Of the idle ones, Curfew would only notify about $4,140.56 a month (1): `local_disk` keeps their NVMe storage"
     assert withheld in said.out
     assert f"`curfew explain {gpu}`" in said.err and "make deploy" in said.err

@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use billing::budget::BudgetStatuses;
+use billing::price::{PriceBook, PriceDocument};
 use clap::Args;
 use futures::future::{Either, join, select};
 use futures::{StreamExt as _, stream};
@@ -28,7 +29,7 @@ use reaping::scan::ScanFinding;
 use store::{Documents as _, Store};
 
 use super::config::read_config_file;
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, describe_gap};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
@@ -51,7 +52,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 Needs ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, ec2:DescribeSpotInstanceRequests, \
 ec2:DescribeVolumes, ec2:DescribeSnapshots, cloudwatch:GetMetricData and cloudwatch:ListMetrics; to judge by a \
 deployment's configuration also cloudformation:DescribeStackResources, and s3:GetObject and s3:ListBucket on its \
-bucket. CloudWatch bills GetMetricData by the metric: $0.01 for 1,000.
+bucket. With pricing:GetProducts, prices are those of today: else those of a dated table. CloudWatch bills GetMetricData by the metric: $0.01 for 1,000.
 
 Exit codes: 0 nothing was found; 1 something was; 2 nothing was found, but not everything could be seen, or it was \
 interrupted.
@@ -85,6 +86,10 @@ struct ScanResult {
     findings: Vec<ScanFinding>,
     near_keys: NearKeys,
     gaps: Vec<Gap>,
+    /// The known list prices, with the answers of the Price List.
+    prices: PriceDocument,
+    /// The gaps of the Price List, which hide no resource.
+    price_gaps: Vec<Gap>,
     saw_nothing: bool,
     /// The regions that had not answered when somebody interrupted the look.
     unanswered: BTreeSet<Region>,
@@ -103,7 +108,8 @@ impl Scan {
                 "the regions could not be listed, so {home} is looked at alone; name others by --regions"
             ));
         }
-        let prices = context.prices(store.as_ref(), &config).await;
+        let known_prices = context.known_prices(store.as_ref()).await;
+        let prices = PriceBook::from_document(known_prices.clone(), &config.prices, context.now);
         let policy = Policy {
             config,
             ceiling: Ceiling::fixed(Mode::Observe),
@@ -111,7 +117,13 @@ impl Scan {
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),
         };
-        let look = RegionScan { store: store.as_ref(), policy: &policy, sagemaker: self.sagemaker, now: context.now };
+        let look = RegionScan {
+            store: store.as_ref(),
+            policy: &policy,
+            known_prices: &known_prices,
+            sagemaker: self.sagemaker,
+            now: context.now,
+        };
         let elsewhere = async {
             // Regions that somebody typed leave out others on purpose.
             if !are_regions_named {
@@ -119,7 +131,11 @@ impl Scan {
             }
         };
         let (found, ()) = Box::pin(join(find(context, look, seen, progress), elsewhere)).await;
+        context.cache_prices(&found.prices);
         show::gaps(&found, context);
+        if let Some(gap) = found.price_gaps.first() {
+            progress.print(format_args!("Prices are those of tables, as far as these have any: {}", describe_gap(gap)));
+        }
         show::near_keys(&found, &policy.config);
         if context.global.json {
             screen::json(&document::build_output(&found, context.now))?;
@@ -181,6 +197,8 @@ async fn find(
         findings: Vec::new(),
         near_keys: NearKeys::default(),
         gaps,
+        prices: PriceDocument::default(),
+        price_gaps: Vec::new(),
         saw_nothing: true,
         unanswered: BTreeSet::new(),
     };
@@ -223,6 +241,8 @@ impl ScanResult {
         self.findings.extend(looked.findings);
         self.near_keys.merge(looked.near_keys);
         self.gaps.extend(looked.gaps);
+        self.prices.merge(looked.prices);
+        self.price_gaps.extend(looked.price_gaps);
     }
 
     /// Returns `true` if every region answered, and every gap is a region that the organisation forbids: that cannot be mended here, and

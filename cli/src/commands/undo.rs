@@ -11,6 +11,7 @@ use clap::Args;
 use model::id::{Region, ResourceId};
 use model::money;
 use model::money::Rate;
+use model::priced_sum::PricedSum;
 use operator::undo;
 use serde::Serialize;
 
@@ -259,12 +260,10 @@ fn part(
         1 => "",
         _ => "s",
     };
-    let known: Vec<Quote> = costs.iter().copied().flatten().collect();
-    let sum = price::with_caveats(show(known.iter().map(|quote| quote.rate).sum()), known.iter().copied());
-    let costs_them = match known.len() {
-        0 => "at a price that is not known".to_owned(),
-        all if all == costs.len() => format!("for {sum}"),
-        _ => format!("for {sum} and what has no known price"),
+    let sum = PricedSum::from_parts(costs.iter().copied().map(price::rate));
+    let costs_them = match sum.known() {
+        None => "at a price that is not known".to_owned(),
+        Some(_) => format!("for {}", price::with_caveats(sum.describe(show), costs.iter().copied().flatten())),
     };
     Some(format!("{verb} {} {what}{many}, {costs_them}", costs.len()))
 }

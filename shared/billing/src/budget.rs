@@ -21,6 +21,7 @@ use model::config::OverBudget;
 use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
 use model::money::{Amount, Rate};
+use model::priced_sum::PricedSum;
 use serde::{Deserialize, Serialize};
 
 pub use books::{BudgetBooks, BudgetLimit, BudgetTerms, HOLDERS_MAX, needed_by_the_reaper};
@@ -294,6 +295,13 @@ pub struct OverBudgetEvidence {
 }
 
 impl Budget {
+    /// The spend, with the seconds at an unknown price that it lacks.
+    #[must_use]
+    pub fn spent(&self) -> PricedSum<Amount> {
+        let unpriced = self.unpriced.iter().fold(0_u64, |sum, one| sum.saturating_add(one.seconds));
+        PricedSum::new(self.spent_usd, unpriced)
+    }
+
     /// Returns the rate of everything that runs now.
     #[must_use]
     pub fn burn(&self) -> Rate {

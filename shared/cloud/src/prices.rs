@@ -1,6 +1,6 @@
 //! Live prices: the Price List, and the history of Spot prices. Both are free.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::price::list::{SAGEMAKER_SERVICE, SERVICE, STORAGE_FAMILIES};
@@ -49,7 +49,10 @@ pub async fn prices(
     timeout: Duration,
 ) -> Vec<Gap> {
     let deadline = Instant::now() + timeout;
-    let listed = stream::iter(&wanted.listed).map(|question| async move {
+    // Without a list the dated table counts.
+    let has_list = home_partition(aws).is_some_and(|partition| partition.has_price_list);
+    let asked = wanted.listed.iter().filter(|_| has_list);
+    let listed = stream::iter(asked).map(|question| async move {
         let home = aws.home();
         let late = |_| Err(CallError::timed_out(GET_PRODUCTS, home, timeout));
         timeout_at(deadline, ask_list(aws, question)).await.unwrap_or_else(late)
@@ -71,6 +74,7 @@ pub async fn prices(
     for answer in listed {
         match answer {
             Ok(PriceResponse::Instance(region, name, price)) => known.learn_listed(region, name, price, now),
+            Ok(PriceResponse::Family(region, prices)) => known.learn_family(&region, prices, now),
             Ok(PriceResponse::Storage(region, prices)) => known.learn_storage(region, prices, now),
             Ok(PriceResponse::SageMaker(region, name, prices)) => known.learn_sagemaker(region, name, prices, now),
             Err(error) => errors.push(error),
@@ -88,15 +92,13 @@ pub async fn prices(
 /// The answer of the Price List.
 enum PriceResponse {
     Instance(Region, TypeName, Option<u64>),
+    Family(Region, BTreeMap<TypeName, Option<u64>>),
     Storage(Region, StoragePrices),
     SageMaker(Region, TypeName, SageMakerPrices),
 }
 
 /// Queries the nearest endpoint of the list, and the others if that one fails. A refusal of the first holds for the others, too.
 async fn ask_list(aws: &Aws, question: &PriceQuery) -> Result<PriceResponse, CallError> {
-    if home_partition(aws).is_none_or(|partition| !partition.has_price_list) {
-        return Ok(unlisted(question));
-    }
     let [nearest, others @ ..] = endpoints(aws.home());
     let mut answer = ask_list_in(aws, &nearest, question).await;
     for region in others {
@@ -108,17 +110,6 @@ async fn ask_list(aws: &Aws, question: &PriceQuery) -> Result<PriceResponse, Cal
         }
     }
     answer
-}
-
-/// The answer in a partition without a list: no price is known.
-fn unlisted(question: &PriceQuery) -> PriceResponse {
-    match question {
-        PriceQuery::Instance(region, name) => PriceResponse::Instance(region.clone(), name.clone(), None),
-        PriceQuery::Storage(region) => PriceResponse::Storage(region.clone(), StoragePrices::default()),
-        PriceQuery::SageMaker(region, name) => {
-            PriceResponse::SageMaker(region.clone(), name.clone(), SageMakerPrices::default())
-        }
-    }
 }
 
 /// The partition of the account.
@@ -146,6 +137,12 @@ async fn ask_list_in(aws: &Aws, endpoint: &Region, question: &PriceQuery) -> Res
             let products = products(aws, endpoint, SERVICE, &list::instance_filters(region, name)).await?;
             let price = list::on_demand(&products, region, name).map_err(unreadable)?;
             Ok(PriceResponse::Instance(region.clone(), name.clone(), price.map(Rate::usd_micros_per_hour)))
+        }
+        PriceQuery::Family(region, family) => {
+            let products = products(aws, endpoint, SERVICE, &list::family_filters(region, *family)).await?;
+            let prices = list::on_demand_of_family(&products, region).map_err(unreadable)?;
+            let prices = prices.into_iter().map(|(name, price)| (name, price.map(Rate::usd_micros_per_hour)));
+            Ok(PriceResponse::Family(region.clone(), prices.collect()))
         }
         PriceQuery::Storage(region) => {
             let mut all = Vec::new();

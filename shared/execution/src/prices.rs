@@ -19,16 +19,20 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The prices of the last refresh; if they are missing or unreadable, those of Curfew's tables, marked as such wherever one is shown.
 pub async fn load(store: &impl Documents, config: &Config, now: Timestamp) -> PriceBook {
+    PriceBook::from_document(load_document(store).await, &config.prices, now)
+}
+
+/// The answers of the last refresh; none if they are missing or unreadable.
+pub async fn load_document(store: &impl Documents) -> PriceDocument {
     let fall_back = |why: &dyn std::fmt::Display| {
         tracing::warn!("live prices could not be read, so the dated tables apply: {why}");
         PriceDocument::default()
     };
-    let live = match timeout(TIMEOUT, store.read_prices()).await {
+    match timeout(TIMEOUT, store.read_prices()).await {
         Ok(Ok(versioned)) => versioned.value,
         Ok(Err(error)) => fall_back(&error),
         Err(late) => fall_back(&late),
-    };
-    PriceBook::from_document(live, &config.prices, now)
+    }
 }
 
 /// Refreshes missing and old prices of these instances, of storage in these regions, and of these types under `SageMaker`; returns the gaps. New

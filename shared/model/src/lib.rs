@@ -28,6 +28,7 @@ pub mod notification_log;
 pub mod observation;
 pub mod ownership;
 pub mod partition;
+pub mod priced_sum;
 pub mod quota;
 pub mod refusal;
 pub mod region;

@@ -42,8 +42,14 @@ fn is_source(text: &str) -> bool {
 #[test]
 fn every_row_has_a_source_and_a_date_that_is_not_in_the_future() {
     let today = Timestamp::now().strftime("%Y-%m-%d").to_string();
+    let of_prices = fs::read_to_string(Path::new(FOLDER).join("price_sources.csv")).unwrap();
+    let keys: BTreeSet<&str> = of_prices.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     for (file, text) in files() {
         let rows = read_table(file, text, |row| {
+            // The tables of prices share their sources.
+            if file.ends_with("_prices.csv") && file != "transfer_prices.csv" {
+                return row.value_by("source_key", |key| keys.contains(key).then_some(()));
+            }
             row.value_by("source", |text| is_source(text).then_some(()))?;
             row.value_by("as_of", |text| is_past(text, &today).then_some(()))
         });
@@ -63,7 +69,8 @@ fn no_row_stands_twice_and_no_value_has_blanks_around_it() {
 fn the_page_has_every_file_with_its_columns() {
     let page = fs::read_to_string(Path::new(FOLDER).join("README.md")).unwrap();
     for (file, text) in files() {
-        let columns = text.lines().next().unwrap().strip_suffix(",source,as_of").unwrap();
+        let columns = text.lines().next().unwrap();
+        let columns = columns.strip_suffix(",source,as_of").or_else(|| columns.strip_suffix(",source_key")).unwrap();
         let row = format!("| `{file}` | `{}` |", columns.replace(',', "`, `"));
         assert!(page.contains(&row), "data/README.md lacks this row:\n{row}");
     }

@@ -12,8 +12,9 @@ use billing::price::Quote;
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, UnreadableTag, explain_unreadable, name_unreadable};
 use model::id::{Region, ResourceId, TeamName};
-use model::money::{Rate, USD_MICROS_PER_CENT};
+use model::money::{Amount, Rate, USD_MICROS_PER_CENT};
 use model::observation::{Gap, Observation};
+use model::priced_sum::PricedSum;
 use plan::{NotifyOnlyReason, Target};
 use serde::Serialize;
 
@@ -153,13 +154,11 @@ impl FindingKind {
 /// The number of findings and their cost. A finding of two kinds counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FindingTotal {
-    /// Sum of the known costs per month, each to the cent, as it is shown.
-    pub usd_cents_per_month: u64,
+    /// Cost of a month, each part to the cent, as it is shown.
+    pub costs: PricedSum<Amount>,
     /// The part of the costs that stops and deletions save. Prepaid capacity costs the same without an instance.
-    pub saved_usd_cents_per_month: u64,
+    pub saves: PricedSum<Amount>,
     pub findings: usize,
-    /// Number of findings without a known cost.
-    pub unknown_prices: usize,
 }
 
 impl FindingTotal {
@@ -168,33 +167,17 @@ impl FindingTotal {
         findings.into_iter().fold(Self::default(), Self::and)
     }
 
-    /// The sum of the costs as a rate; `None` if no cost is known.
-    #[must_use]
-    pub fn rate(self) -> Option<Rate> {
-        self.rate_of(self.usd_cents_per_month)
-    }
-
-    /// The sum of what stops and deletions save; `None` if no cost is known.
-    #[must_use]
-    pub fn saved_rate(self) -> Option<Rate> {
-        self.rate_of(self.saved_usd_cents_per_month)
-    }
-
-    fn rate_of(self, usd_cents_per_month: u64) -> Option<Rate> {
-        let usd_micros = usd_cents_per_month.saturating_mul(USD_MICROS_PER_CENT);
-        (self.findings > self.unknown_prices).then(|| Rate::from_usd_micros_per_month(usd_micros))
-    }
-
     fn and(self, finding: &ScanFinding) -> Self {
-        let cents = |rate: Option<Rate>| rate.map_or(0, Rate::usd_cents_per_month);
-        let (cost, saving) = (price::cost(finding.price), price::rate(finding.price));
-        Self {
-            usd_cents_per_month: self.usd_cents_per_month.saturating_add(cents(cost)),
-            saved_usd_cents_per_month: self.saved_usd_cents_per_month.saturating_add(cents(saving)),
-            findings: self.findings + 1,
-            unknown_prices: self.unknown_prices + usize::from(cost.is_none()),
-        }
+        let of_month = |rate: Option<Rate>| rate.map(monthly_amount);
+        let cost = of_month(price::cost(finding.price));
+        // What a stop saves of prepaid capacity is known to be nothing, also where its cost is unknown.
+        let saving = of_month(price::rate(finding.price));
+        Self { costs: self.costs.with(cost), saves: self.saves.with(saving), findings: self.findings + 1 }
     }
+}
+
+fn monthly_amount(rate: Rate) -> Amount {
+    Amount::from_usd_micros(rate.usd_cents_per_month().saturating_mul(USD_MICROS_PER_CENT))
 }
 
 /// The dearest first; those without a known price last, and of these the largest first: no price is guessed, but eight GPUs

@@ -140,7 +140,7 @@ mod tests {
 
         [gpu]
         count = 1
-        types = ["g6.xlarge", "g5.xlarge", "g6e.xlarge"]
+        types = ["g6.xlarge", "g6.2xlarge", "g5.xlarge"]
 
         [spot]
         enabled = false
@@ -152,7 +152,7 @@ mod tests {
         regions = ["us-east-1"]
         "#);
         let spec = read(&text);
-        assert_eq!(spec.terms.gpu.types, ["g6.xlarge".into(), "g5.xlarge".into(), "g6e.xlarge".into()]);
+        assert_eq!(spec.terms.gpu.types, ["g6.xlarge".into(), "g6.2xlarge".into(), "g5.xlarge".into()]);
         assert_eq!((spec.terms.max_runtime_seconds, spec.terms.spot), (30_000, None));
     }
 

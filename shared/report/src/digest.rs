@@ -79,7 +79,9 @@ fn write_spend(text: &mut String, report: &MonthReport) {
         text.push_str(": no ledger of the month could be read.");
         return;
     }
-    if let Some((budget, percent)) = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?))) {
+    if let Some((budget, percent)) =
+        money.budget.and_then(|budget| Some((budget, money.spent.known()?.percent_of(budget)?)))
+    {
         let _ = write!(text, ", {percent} % of {budget}");
     }
     if let Some(forecast) = money.forecast {

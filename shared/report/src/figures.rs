@@ -11,6 +11,7 @@ use model::id::{ResourceId, TeamName};
 use model::mode::Mode;
 use model::moment::after;
 use model::money::{Amount, Rate};
+use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use crate::checkpoints::checkpoint_rows;
@@ -70,8 +71,8 @@ pub struct MonthReport {
 /// Figures that a reader looks for first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Headline {
-    #[serde(rename = "spent_usd")]
-    pub spent: Amount,
+    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
+    pub spent: PricedSum<Amount>,
     /// Possible spend beyond `spent`.
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
@@ -86,13 +87,13 @@ pub struct Headline {
     pub forecast: Option<Amount>,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
-    #[serde(rename = "saved_usd")]
-    pub saved: Amount,
-    /// Number of actions whose saving is unknown.
-    pub unpriced_savings: usize,
-    /// Present cost of the found waste, as far as prices are known.
-    #[serde(rename = "waste_usd_per_hour")]
-    pub waste: Rate,
+    #[serde(rename = "saved_usd", serialize_with = "priced_sum::serialize_known")]
+    pub saved: PricedSum<Amount>,
+    /// Number of actions whose saving is unknown, which the sum lacks.
+    pub unpriced_savings: u64,
+    /// Present cost of the found waste.
+    #[serde(rename = "waste_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
+    pub waste: PricedSum<Rate>,
     #[serde(rename = "spot_saved_usd")]
     pub spot_saved: Amount,
     /// `true` if the on-demand price of a job's type is unknown: then Spot saved more.
@@ -104,8 +105,8 @@ pub struct Headline {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct TeamRow {
     pub team: String,
-    #[serde(rename = "spent_usd")]
-    pub spent: Amount,
+    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
+    pub spent: PricedSum<Amount>,
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
     /// Seconds that resources ran at an unknown price.
@@ -116,16 +117,16 @@ pub struct TeamRow {
     pub budget: Option<Amount>,
     #[serde(rename = "forecast_usd")]
     pub forecast: Option<Amount>,
-    #[serde(rename = "saved_usd")]
-    pub saved: Amount,
-    /// Number of actions whose saving is unknown.
-    pub unpriced_savings: usize,
-    #[serde(rename = "waste_usd_per_hour")]
-    pub waste: Rate,
+    #[serde(rename = "saved_usd", serialize_with = "priced_sum::serialize_known")]
+    pub saved: PricedSum<Amount>,
+    /// Number of actions whose saving is unknown, which the sum lacks.
+    pub unpriced_savings: u64,
+    #[serde(rename = "waste_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
+    pub waste: PricedSum<Rate>,
     /// Time in which the team's instances were announced as idle; `idle_cost` is their cost in that time.
     pub idle_seconds: u64,
-    #[serde(rename = "idle_usd")]
-    pub idle_cost: Amount,
+    #[serde(rename = "idle_usd", serialize_with = "priced_sum::serialize_known")]
+    pub idle_cost: PricedSum<Amount>,
     pub footprint: Footprint,
 }
 
@@ -304,7 +305,7 @@ impl Headline {
             budget: None,
             saved: teams.iter().map(|row| row.saved).sum(),
             unpriced_savings: teams.iter().map(|row| row.unpriced_savings).sum(),
-            waste: teams.iter().fold(Rate::ZERO, |sum, row| sum + row.waste),
+            waste: teams.iter().map(|row| row.waste).sum(),
             spot_saved: jobs.iter().map(|row| row.spot_saved).sum(),
             spot_saved_at_least: jobs.iter().any(|row| row.spot_saved_at_least),
             footprint: teams.iter().map(|row| row.footprint.clone()).sum(),
@@ -345,16 +346,16 @@ fn team_rows(
     let span = TimeSpan { from: month.from, to: month.to.min(facts.now).max(month.from) };
     for (team, cost) in &spend.by_team {
         let row = rows.entry(team.clone()).or_default();
-        (row.spent, row.uncertain, row.unpriced_seconds) = (cost.amount, cost.uncertain, cost.unpriced_seconds);
+        (row.spent, row.uncertain, row.unpriced_seconds) = (cost.priced_sum(), cost.uncertain, cost.unpriced_seconds);
     }
     for row in savings {
         let team_row = rows.entry(team_label(row.team.as_ref())).or_default();
-        team_row.saved = team_row.saved + row.saved.unwrap_or_default();
-        team_row.unpriced_savings += usize::from(row.saved.is_none());
+        team_row.saved = team_row.saved.with(row.saved);
+        team_row.unpriced_savings = team_row.saved.unpriced();
     }
     for row in waste.iter().filter(|row| row.kind.is_waste()) {
         let team_row = rows.entry(team_label(row.team.as_ref())).or_default();
-        team_row.waste = team_row.waste + row.usd_per_hour.unwrap_or_default();
+        team_row.waste = team_row.waste.with(row.usd_per_hour);
     }
     for (team, idle) in idle_times(&facts.days, &facts.ledgers, span) {
         let row = rows.entry(team).or_default();

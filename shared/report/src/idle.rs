@@ -7,6 +7,7 @@ use billing::savings::EndingAction;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::money::Amount;
+use model::priced_sum::PricedSum;
 use plan::report::OutcomeKind;
 
 use crate::DayActions;
@@ -16,7 +17,7 @@ use crate::spend::team_label;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IdleTime {
     pub(crate) seconds: u64,
-    pub(crate) cost: Amount,
+    pub(crate) cost: PricedSum<Amount>,
 }
 
 /// Returns the idle time by team: from the first announcement that an instance is idle until the mark is removed, the instance is stopped,
@@ -30,7 +31,7 @@ pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan
             for share in run.shares(idle.within(span)) {
                 let team_idle = all.entry(team_label(share.team)).or_default();
                 team_idle.seconds = team_idle.seconds.saturating_add(run.running_time(share.span).least_seconds);
-                team_idle.cost = team_idle.cost + run.spent(share.span).amount;
+                team_idle.cost = team_idle.cost + run.spent(share.span).priced_sum();
             }
         }
     }

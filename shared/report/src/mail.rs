@@ -144,9 +144,9 @@ fn monthly(rate: Rate) -> String {
 fn figures(report: &MonthReport) -> Vec<MailRow> {
     let money = &report.headline;
     let mut rows = vec![if report.has_ledger {
-        let above = above_budget(money.spent, money.budget);
+        let above = above_budget(money.spent.known().unwrap_or_default(), money.budget);
         let name = format!("Spent{}", in_parentheses(&money.spent_omissions()));
-        MailRow::new(name, format!("{}{}", money.at_least(), money.spent)).alarming_if(above.is_some())
+        MailRow::new(name, money.spent_in_regions()).alarming_if(above.is_some())
     } else {
         MailRow::new("Spent: no ledger of the month could be read", "unknown")
     }];

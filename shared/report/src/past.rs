@@ -7,6 +7,7 @@ use billing::ledger::{Ledger, RunCost, TimeSpan};
 use jiff::{SignedDuration, Timestamp};
 use model::moment::{after, before};
 use model::money::Amount;
+use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use crate::MonthFacts;
@@ -20,22 +21,22 @@ pub(crate) const BLIND_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Spend of a span, as far as prices are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PastSpend {
-    #[serde(rename = "spent_usd")]
-    pub amount: Amount,
+    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
+    pub amount: PricedSum<Amount>,
     /// Seconds that resources ran at an unknown price.
     pub unpriced_seconds: u64,
 }
 
-/// `$12.00`, or `at least $12.00` if a price is unknown.
+/// `$12.00`, or `at least $12.00` if a price is unknown, or `unknown`.
 impl fmt::Display for PastSpend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.unpriced_seconds > 0 { "at least " } else { "" }, self.amount)
+        self.amount.fmt(f)
     }
 }
 
 impl From<RunCost> for PastSpend {
     fn from(cost: RunCost) -> Self {
-        Self { amount: cost.amount, unpriced_seconds: cost.unpriced_seconds }
+        Self { amount: cost.priced_sum(), unpriced_seconds: cost.unpriced_seconds }
     }
 }
 

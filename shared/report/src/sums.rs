@@ -6,6 +6,7 @@ use model::fault::{one_line, shortened};
 use model::foreign_text::{quoted, quoted_unless_word};
 use model::id::TeamName;
 use model::money::Amount;
+use model::priced_sum::PricedSum;
 
 use crate::spend::describe_team;
 use crate::{Headline, MonthReport, TeamRow};
@@ -56,9 +57,14 @@ impl Headline {
         omissions(self.uncertain, self.unpriced_seconds).into_iter().chain(unread).collect()
     }
 
+    /// The spend, which also lacks the regions whose ledger could not be read.
+    pub(crate) fn spent_in_regions(&self) -> PricedSum<Amount> {
+        self.spent + PricedSum::new(Amount::ZERO, u64::try_from(self.unread_ledgers).unwrap_or(u64::MAX))
+    }
+
     /// A figure of the same machines: with an unknown price, or without a region, it is a lower bound.
     pub(crate) fn at_least(&self) -> &'static str {
-        if self.unpriced_seconds > 0 || self.unread_ledgers > 0 { "at least " } else { "" }
+        if self.spent_in_regions().is_complete() { "" } else { "at least " }
     }
 
     /// What the savings leave out.
@@ -71,7 +77,7 @@ impl Headline {
     }
 }
 
-pub(crate) fn unpriced_savings(count: usize) -> Vec<String> {
+pub(crate) fn unpriced_savings(count: u64) -> Vec<String> {
     let actions = if count == 1 { "action" } else { "actions" };
     (count > 0).then(|| format!("not counted: {count} {actions} at an unknown price")).into_iter().collect()
 }
@@ -92,9 +98,9 @@ impl MonthReport {
         let whose = self.team.as_ref().map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))));
         let whose = whose.unwrap_or_default();
         let place = self.describe_account().map(|account| format!(" in account {account}")).unwrap_or_default();
-        if self.has_ledger {
-            let money = &self.headline;
-            format!("{}{} spent{whose} on GPUs in {}{place}", money.at_least(), money.spent, self.month)
+        let spent = self.headline.spent_in_regions();
+        if self.has_ledger && spent.known().is_some() {
+            format!("{spent} spent{whose} on GPUs in {}{place}", self.month)
         } else {
             format!("what was spent{whose} on GPUs in {}{place} is unknown", self.month)
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::id::{ResourceId, TeamName};
 use model::money::{Rate, usd};
+use model::priced_sum::PricedSum;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord, SkippedCost};
 use reaping::rules::summarize;
 use serde::Serialize;
@@ -108,14 +109,19 @@ impl WasteRow {
     /// The sum of the costs of these rows, with what it leaves out; where stops save less, with that sum: `$40,179.20 a month, of which stops
     /// save $0.00`.
     pub(crate) fn describe_sum(rows: &[&Self], period: &str) -> String {
-        let sum = |rate: fn(&Self) -> Option<Rate>| rows.iter().filter_map(|row| rate(row)).sum::<Rate>();
+        let sum = |rate: fn(&Self) -> Option<Rate>| PricedSum::from_parts(rows.iter().map(|row| rate(row)));
         let (costs, saves) = (sum(|row| row.usd_per_hour), sum(|row| row.saves_usd_per_hour));
         let dollars = |rate: Rate| format!("${}", usd(rate.usd_cents_per_month()));
-        let saving = if saves == costs { String::new() } else { format!(", of which stops save {}", dollars(saves)) };
-        let unpriced = rows.iter().filter(|row| row.usd_per_hour.is_none()).count();
-        let unknown =
-            if unpriced == 0 { String::new() } else { format!("; {unpriced} without a known price not counted") };
-        format!("{} {period}{saving}{unknown}", dollars(costs))
+        if costs.known().is_none() {
+            return "an unknown sum".to_owned();
+        }
+        let saving = match saves.known() {
+            known @ Some(_) if known != costs.known() => {
+                format!(", of which stops save {}", saves.describe_shortly(dollars))
+            }
+            _ => String::new(),
+        };
+        costs.describe(|rate| format!("{} {period}{saving}", dollars(rate)))
     }
 }
 

@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use markup5ever_rcdom::{NodeData, RcDom};
 use model::config::{Config, PricesConfig};
 use model::fixture::time;
-use model::money::{Amount, Rate};
+use model::money::Amount;
 use model::observation::Observation;
 use proptest::prelude::*;
 use recommend::usage::{FindingKind, InstanceUsage};
@@ -239,7 +239,7 @@ fn volumes_of_other_controllers_are_shown_and_no_waste() {
     let row = report.waste.last().unwrap();
     assert_eq!((row.kind, row.resource.as_str(), row.what.as_str()), (WasteKind::OfOthers, "vol-9", "500 GiB gp3"));
     assert!(!row.kind.is_waste() && render_html(&report).contains("vol-9"));
-    assert!(report.teams.iter().all(|team| team.team != "nlp" || team.waste == Rate::ZERO));
+    assert!(report.teams.iter().all(|team| team.team != "nlp" || team.waste.is_zero()));
 }
 
 /// By the newest run, `i-3` would be stopped, and `i-2` has no metric.

@@ -2,6 +2,7 @@
 
 use model::id::{Region, ResourceId, RunId};
 use model::money::Rate;
+use model::priced_sum::{self, PricedSum};
 use plan::report::{OutcomeKind, RecordedStep, RunRecord, StepOutcome};
 use serde::Serialize;
 
@@ -25,8 +26,10 @@ pub(super) struct ApplyOutput<'a> {
     changed: usize,
     not_reached: usize,
     failed: usize,
-    #[serde(rename = "saved_usd_per_hour")]
-    saved: Rate,
+    #[serde(rename = "saved_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
+    saved: PricedSum<Rate>,
+    /// The number of actions whose saving is unknown, which the sum lacks.
+    unknown_prices: u64,
     #[serde(skip)]
     reviewed: &'a RunId,
 }
@@ -63,6 +66,7 @@ impl<'a> ApplyOutput<'a> {
     pub(super) fn from_outcomes(record: &'a RunRecord, run: Option<RunId>, outcomes: &'a ItemOutcomes) -> Self {
         let count = |kind| outcomes.iter().filter(|(_, outcome)| outcome.kind == kind).count();
         let done = outcomes.iter().filter(|(_, outcome)| outcome.kind == OutcomeKind::Done);
+        let saved: PricedSum<Rate> = done.map(|(item, _)| item.saving()).sum();
         let mut steps: Vec<AppliedItem<'_>> = outcomes.iter().map(AppliedItem::from_outcome).collect();
         steps.sort_by_key(|item| (item.region, item.resource));
         Self {
@@ -76,7 +80,8 @@ impl<'a> ApplyOutput<'a> {
             changed: count(OutcomeKind::Changed),
             not_reached: count(OutcomeKind::NotReached),
             failed: count(OutcomeKind::Failed),
-            saved: done.filter_map(|(item, _)| item.saves_usd_per_hour).sum(),
+            saved,
+            unknown_prices: saved.unpriced(),
             reviewed: &record.run,
         }
     }
@@ -107,10 +112,10 @@ impl<'a> ApplyOutput<'a> {
         ];
         let counts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-        let saved = if self.saved > Rate::ZERO {
-            format!("; that saves {}", worth(self.function, self.saved))
-        } else {
+        let saved = if self.saved.is_zero() {
             String::new()
+        } else {
+            format!("; that saves {}", worth(self.function, self.saved))
         };
         screen::print_line(format!("{}{saved}", counts.join(", ")));
         for item in self.steps.iter().filter(|item| !item.is_settled()) {

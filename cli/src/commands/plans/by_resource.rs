@@ -24,7 +24,7 @@ use crate::screen::{self, ColumnAlignment, Table};
 ///  "would_have_saved_usd": 2.01, "unknown_prices": 0, "used_again": 0, "not_due_yet": 1,
 ///  "scratch": {"machines": 0, "usd_per_hour": 0, "unknown_prices": 0}, "is_truncated": false, "text": "…", "unread": 0, "warnings": []}
 /// ```
-/// An unknown price is null. `state` is `still-due`, `used-again`, `complies`, `kept`, `stopped`, `gone` or `carried-out`.
+/// An unknown price is null, and so is a sum without any price. `state` is `still-due`, `used-again`, `complies`, `kept`, `stopped`, `gone` or `carried-out`.
 #[derive(Serialize)]
 struct ByResourceOutput<'a> {
     schema: u32,

@@ -7,7 +7,6 @@ use jiff::{SignedDuration, Timestamp};
 use model::id::RunId;
 use model::mode::Mode;
 use model::moment::before;
-use model::money::Rate;
 use plan::report::{APPLIED, ApprovalStatus, RunRecord, RunTally, RunTrace, folder_of};
 use serde::Serialize;
 use store::PlanKey;
@@ -80,8 +79,8 @@ impl PlanRow {
 
     fn followed_by(mut self, approval: ApprovalStatus) -> Self {
         self.applied = approval.done();
-        let ApprovalStatus { applied_by, superseded_by, waiting, at_stake, .. } = approval;
-        self.tally = RunTally { waiting, at_stake, ..self.tally };
+        self.tally = self.tally.after_approval(&approval);
+        let ApprovalStatus { applied_by, superseded_by, .. } = approval;
         Self { applied_by, superseded_by, ..self }
     }
 
@@ -215,7 +214,7 @@ fn table(rows: &[PlanRow]) -> Table<13> {
         let RunTally { done, ended, observed, failed, waiting, saved, at_stake, .. } = row.tally;
         let count = |count: usize| if count == 0 { "-".to_owned() } else { count.to_string() };
         let at_stake = match worth(&row.function, at_stake) {
-            _ if at_stake == Rate::ZERO => count(waiting),
+            _ if at_stake.is_zero() => count(waiting),
             worth => format!("{waiting} ({worth})"),
         };
         table.row([
@@ -228,7 +227,7 @@ fn table(rows: &[PlanRow]) -> Table<13> {
             count(observed),
             count(done - ended),
             row.seen.to_string(),
-            if saved == Rate::ZERO { "-".to_owned() } else { worth(&row.function, saved) },
+            worth(&row.function, saved),
             row.mode.as_str().to_owned(),
             count(failed),
             count(row.gaps),

@@ -8,6 +8,7 @@ use model::foreign_text::quoted;
 use model::id::RunId;
 use model::money;
 use model::money::Rate;
+use model::priced_sum::PricedSum;
 use plan::report::{ApprovalStatus, OutcomeKind, RecordedStep, RunRecord, RunTally, RunTrace};
 use reaping::rules::summarize;
 use serde::Serialize;
@@ -40,7 +41,7 @@ pub(super) fn show(
         screen::warn(trouble);
     }
     let approval = approval.unwrap_or_else(|_| ApprovalStatus::from_traces(&RunTrace::from_record(record), &[]));
-    let tally = RunTally { waiting: approval.waiting, at_stake: approval.at_stake, ..record.tally() };
+    let tally = record.tally().after_approval(&approval);
     if json {
         screen::json(&PlanOutput {
             schema: screen::SCHEMA,
@@ -126,7 +127,7 @@ fn table(record: &RunRecord, approval: &ApprovalStatus) -> Table<8> {
         let saves = match step.saves_usd_per_hour {
             _ if !step.stops_or_deletes() => "-".to_owned(),
             None => "?".to_owned(),
-            Some(saves) => worth(&record.function, saves),
+            Some(saves) => worth(&record.function, PricedSum::new(saves, 0)),
         };
         table.row([
             step.resource.to_string(),
@@ -187,8 +188,9 @@ fn errors(record: &RunRecord) {
 }
 
 fn totals(record: &RunRecord, tally: RunTally) -> String {
-    let RunTally { done, ended, observed, overtaken, failed, not_reached, waiting, saved, would_save, at_stake } =
-        tally;
+    let RunTally {
+        done, ended, observed, overtaken, failed, not_reached, waiting, saved, would_save, at_stake, ..
+    } = tally;
     let counts = [
         (ended, "ended"),
         (done - ended, "otherwise done"),
@@ -201,9 +203,9 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let mut totals = format!("total: {}", if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") });
-    for (rate, what) in [(saved, "saved"), (would_save, "in observe mode"), (at_stake, "awaiting approval")] {
-        if rate > Rate::ZERO {
-            let _ = write!(totals, "; {} {what}", worth(&record.function, rate));
+    for (sum, what) in [(saved, "saved"), (would_save, "in observe mode"), (at_stake, "awaiting approval")] {
+        if !sum.is_zero() {
+            let _ = write!(totals, "; {} {what}", worth(&record.function, sum));
         }
     }
     totals
@@ -212,12 +214,12 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
 /// The idle machines of which the run only notifies, because `local_disk` keeps their NVMe storage.
 fn withheld(record: &RunRecord) -> Option<String> {
     let count = record.withheld_by_local_disk().count();
-    let rate: Rate = record.withheld_by_local_disk().filter_map(|step| step.saves_usd_per_hour).sum();
+    let costs = PricedSum::from_parts(record.withheld_by_local_disk().map(|step| step.saves_usd_per_hour));
     let machines = screen::counted(count, "idle instance");
     (count > 0).then(|| {
         format!(
             "notify only, because local_disk keeps their NVMe storage: {machines}, {}",
-            worth(&record.function, rate)
+            worth(&record.function, costs)
         )
     })
 }
@@ -227,11 +229,11 @@ pub(crate) fn minute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// The cost of instances is by the hour, and that of volumes by the month.
-pub(crate) fn worth(function: &str, rate: Rate) -> String {
+/// The cost of instances is by the hour, and that of volumes by the month. A sum without any price is unknown.
+pub(crate) fn worth(function: &str, sum: PricedSum<Rate>) -> String {
     match function {
-        _ if rate == Rate::ZERO => "-".to_owned(),
-        "reap-volumes" => money::format_monthly_rate_shortly(rate),
-        _ => rate.to_string(),
+        _ if sum.is_zero() => "-".to_owned(),
+        "reap-volumes" => sum.describe_shortly(money::format_monthly_rate_shortly),
+        _ => sum.to_string(),
     }
 }

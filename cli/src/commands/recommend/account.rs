@@ -18,13 +18,11 @@ use store::{Documents as _, LedgerDocuments as _, Store};
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
 use crate::context::CommandContext;
 use crate::global_options::GlobalOptions;
+use crate::list_prices::{PriceCache, WantedPrices, refresh};
 use crate::{screen, world};
 
 /// The timeout of the Price List; a price without an answer is that of the table, or unknown.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The Price List answers a few queries a second, one for each type and region. Those of the smallest types come first.
-pub(super) const PRICES_ASKED_MAX: usize = 50;
 
 /// More regions than AWS has.
 pub(super) const REGIONS_MAX: usize = 60;
@@ -140,7 +138,7 @@ impl Account {
         (offers, is_complete)
     }
 
-    /// The stored prices, with missing and old ones of these types refreshed but not stored.
+    /// The stored prices, with missing and old ones of these types refreshed, and kept in the user's cache.
     pub(super) async fn prices(&self, deployed: &Deployed, offers: &[GpuOffer], on_spot: bool) -> PriceBook {
         let mut known = match &deployed.store {
             Some(store) => match store.read_prices().await {
@@ -153,14 +151,16 @@ impl Account {
             None => PriceDocument::default(),
         };
         if let Some(context) = &self.context {
-            let name = |offer: &GpuOffer| (offer.region.clone(), offer.instance_type.clone());
-            let mut smallest: Vec<&GpuOffer> = offers.iter().collect();
-            smallest.sort_by_key(|offer| (offer.gpus, offer.vcpus, offer.gpu_memory_mib, name(offer)));
-            let listed: BTreeSet<(Region, TypeName)> =
-                smallest.iter().take(PRICES_ASKED_MAX).map(|offer| name(offer)).collect();
-            let spot: BTreeSet<(Region, TypeName)> = offers.iter().filter(|_| on_spot).map(name).collect();
-            let wanted = known.wanted_of_types(&listed, &spot, self.now);
-            for gap in cloud::prices(&context.aws, &mut known, &wanted, self.now, PRICES_TIMEOUT).await {
+            let cache = PriceCache::locate(&context.aws);
+            known.merge(cache.as_ref().map(|cache| cache.load(self.now)).unwrap_or_default());
+            let names = || offers.iter().map(|offer| (offer.region.clone(), offer.instance_type.clone()));
+            let wanted = WantedPrices { on_demand: names().collect(), ..WantedPrices::default() };
+            let mut gaps = refresh(&context.aws, &mut known, &wanted, self.now, PRICES_TIMEOUT).await;
+            context.cache_prices(&known);
+            let spot: BTreeSet<(Region, TypeName)> = names().filter(|_| on_spot).collect();
+            let spot = known.wanted_of_types(&BTreeSet::new(), &spot, self.now);
+            gaps.extend(cloud::prices(&context.aws, &mut known, &spot, self.now, PRICES_TIMEOUT).await);
+            for gap in gaps {
                 screen::warn(describe_gap(&gap));
             }
         }

@@ -8,13 +8,14 @@ use clap::Args;
 use jobs::Lifecycle;
 use model::fault::InvalidValue;
 use model::id::Region;
+use model::partition::Partition;
 use recommend::{
     AccountQuotas, DataPlace, GpuFeature, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace,
     RunDuration, interruption_history, rank_places,
 };
 use store::InputError;
 
-use super::account::{Account, Deployed, PRICES_ASKED_MAX, REGIONS_MAX};
+use super::account::{Account, Deployed, REGIONS_MAX};
 use super::numbers::{number, whole_number, words};
 use super::workload::{GpuFit, Sized};
 use crate::command_error::CommandError;
@@ -87,8 +88,6 @@ pub(super) struct Ranking {
     pub(super) places: Vec<RankedPlace<GpuFit>>,
     pub(super) data: Option<DataPlace>,
     pub(super) duration: RunDuration,
-    /// The number of types and regions that were not queried in the Price List.
-    pub(super) unasked: usize,
     /// `true` if every region answered.
     pub(super) is_complete: bool,
 }
@@ -117,8 +116,7 @@ impl PlaceArguments {
         let features = GpuFeature::needed_by(&sized.workload);
         let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone(), features };
         let places = rank_places(&request, &offers, facts, |gpus, bytes| sized.fit(gpus, bytes));
-        let unasked = if account.context.is_some() { fitting.len().saturating_sub(PRICES_ASKED_MAX) } else { 0 };
-        Ok(Ranking { regions, offers, places, data, duration, unasked, is_complete })
+        Ok(Ranking { regions, offers, places, data, duration, is_complete })
     }
 
     /// Returns the named regions, or else those of the configuration or the home region, or else those of the dated table.
@@ -129,7 +127,7 @@ impl PlaceArguments {
         } else if !configured.is_empty() {
             configured.iter().cloned().collect()
         } else {
-            home.map_or_else(table_regions, |home| BTreeSet::from([home.clone()]))
+            home.map_or_else(commercial_regions, |home| BTreeSet::from([home.clone()]))
         };
         if regions.len() > REGIONS_MAX {
             return Err(CommandError::new(format!(
@@ -208,6 +206,13 @@ impl PlaceArguments {
     pub(super) fn prints_job(&self) -> bool {
         self.job.as_ref().is_some_and(|file| file.as_os_str() == "-")
     }
+}
+
+/// The regions of the dated table that any account may have.
+fn commercial_regions() -> BTreeSet<Region> {
+    let is_commercial =
+        |region: &Region| Partition::find(region.as_str()).is_some_and(|partition| partition.name == "aws");
+    table_regions().into_iter().filter(is_commercial).collect()
 }
 
 fn hours(text: &str) -> Result<f64, InvalidValue> {

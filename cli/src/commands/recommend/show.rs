@@ -24,6 +24,8 @@ const HOUR_SECONDS: u64 = 3_600;
 /// A smaller value is shown as 0.0 GiB.
 const SHOWN_BYTES_MIN: u64 = 60 << 20;
 
+/// Regions that the heading names; more are counted.
+const REGIONS_NAMED_MAX: usize = 6;
 /// The most types with an unknown price that are named.
 const UNKNOWN_MAX: usize = 8;
 
@@ -74,8 +76,10 @@ fn spreads(sized: &Sized) {
 
 pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     let regions: Vec<&str> = ranking.regions.iter().map(Region::as_str).collect();
+    let regions =
+        if regions.len() > REGIONS_NAMED_MAX { format!("{} regions", regions.len()) } else { regions.join(", ") };
     screen::print_line("");
-    screen::print_line(format!("In {} ({source}):", regions.join(", ")));
+    screen::print_line(format!("In {regions} ({source}):"));
     if ranking.places.is_empty() {
         return screen::print_line("Nothing fits on the GPUs of one machine.");
     }
@@ -84,7 +88,7 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     let mut table = Table::new([
         ("type", ColumnAlignment::Whole),
         ("region", ColumnAlignment::Whole),
-        ("bought", ColumnAlignment::Left),
+        ("bought", ColumnAlignment::Whole),
         ("GPUs", ColumnAlignment::Left),
         ("GiB", ColumnAlignment::Right),
         ("USD/h", ColumnAlignment::Right),
@@ -106,7 +110,7 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
         screen::print_line(format!("and {}; --all shows them", screen::counted(more, "more place")));
     }
     if !all {
-        unknown(&unpriced, ranking.unasked);
+        unknown(&unpriced);
     }
     for line in sources(ranking, &shown) {
         screen::print_line(line);
@@ -121,7 +125,7 @@ fn row(place: &RankedPlace<GpuFit>) -> [String; 8] {
         bought(place.lifecycle).to_owned(),
         format!("{gpus}/{} {}", place.gpus, place.gpu_name),
         format!("{:.0}/{}", to_gib(*needed_bytes).ceil(), place.gpu_memory_mib / 1_024),
-        place.usd_per_hour.map_or_else(|| "unknown".to_owned(), |rate| dollars(Amount::from_rate(rate, HOUR_SECONDS))),
+        place.usd_per_hour.map_or_else(|| "-".to_owned(), |rate| dollars(Amount::from_rate(rate, HOUR_SECONDS))),
         place.cost.map_or_else(|| "-".to_owned(), cost),
         place.footprint_per_hour.operational.to_string().trim_end_matches(" CO2e").to_owned(),
     ]
@@ -186,30 +190,26 @@ fn notes(place: &RankedPlace<GpuFit>) -> String {
 /// Tells what the tables of prices lack, if there are places and none has a price.
 pub(super) fn without_prices(ranking: &Ranking) {
     let known = table_regions();
-    let names: Vec<&str> = known.iter().map(Region::as_str).collect();
     if ranking.places.is_empty() || ranking.places.iter().any(|place| place.usd_per_hour.is_some()) {
         return;
     }
     if ranking.places.iter().any(|place| place.lifecycle == Lifecycle::Spot) {
         screen::print_line("Without AWS no price on Spot is known.");
     } else if !ranking.regions.iter().any(|region| known.contains(region)) {
+        let (first, last) = (known.first().map(Region::as_str), known.last().map(Region::as_str));
         screen::print_line(format!(
-            "Without AWS only prices on demand in {} are known: --regions {}",
-            names.join(" and "),
-            names.join(",")
+            "Without AWS only prices on demand in {} regions are known, from {} to {}: none of these is among them.",
+            known.len(),
+            first.unwrap_or_default(),
+            last.unwrap_or_default()
         ));
     }
 }
 
-fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
+fn unknown(unpriced: &[&RankedPlace<GpuFit>]) {
     if unpriced.is_empty() {
         return;
     }
-    let asked = if unasked > 0 {
-        format!("; of {unasked} the Price List was not asked: name fewer --regions")
-    } else {
-        String::new()
-    };
     let mut names: Vec<&str> = unpriced.iter().map(|place| place.instance_type.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -219,7 +219,7 @@ fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
     let places = screen::counted(unpriced.len(), "place");
     screen::print_line("");
     screen::print_line(format!(
-        "The price of {places} that would fit is unknown{asked}: {}{more}. --all shows them.",
+        "The price of {places} that would fit is unknown: {}{more}. --all shows them.",
         names.join(", ")
     ));
 }

@@ -24,7 +24,7 @@
 //! answer, and volumes that are attached to nothing. `unanswered` are the regions that had not answered when the look was
 //! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours.
 //! `usd_per_hour` and `usd_per_month` are costs; `saves_usd_per_month` is the part that a stop or a deletion saves, which is less of capacity that
-//! is paid for anyway. A price that is not known is null, and is in no sum; `price_source` says whose it is: the Price List, a Spot price, or a table that comes
+//! is paid for anyway. A price that is not known is null, and is in no sum; a sum without any price is null; `price_source` says whose it is: the Price List, a Spot price, or a table that comes
 //! with Curfew; `notify_only` is why Curfew would only notify about an idle instance;
 //! `created_at` is of volumes. What has no team is in the entry of
 //! `teams` whose team is null. These lists begin with the dearest; what has no known price comes last, the largest first.
@@ -35,7 +35,7 @@ use billing::price;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
 use model::money;
-use model::money::Rate;
+use model::money::{Amount, Rate};
 use model::observation::Gap;
 use plan::NotifyOnlyReason;
 use reaping::scan;
@@ -104,11 +104,9 @@ struct TeamTotal<'a> {
 #[derive(Serialize)]
 struct TotalOutput {
     findings: usize,
-    #[serde(serialize_with = "money::as_usd_per_month")]
-    usd_per_month: Option<Rate>,
-    #[serde(serialize_with = "money::as_usd_per_month")]
-    saves_usd_per_month: Option<Rate>,
-    unknown_prices: usize,
+    usd_per_month: Option<Amount>,
+    saves_usd_per_month: Option<Amount>,
+    unknown_prices: u64,
 }
 
 pub(super) fn build_output(found: &ScanResult, at: Timestamp) -> ScanOutput<'_> {
@@ -150,8 +148,8 @@ fn row(finding: &ScanFinding) -> ScanRow<'_> {
 fn sum(total: FindingTotal) -> TotalOutput {
     TotalOutput {
         findings: total.findings,
-        usd_per_month: Some(total.rate().unwrap_or_default()),
-        saves_usd_per_month: Some(total.saved_rate().unwrap_or_default()),
-        unknown_prices: total.unknown_prices,
+        usd_per_month: total.costs.known(),
+        saves_usd_per_month: total.saves.known(),
+        unknown_prices: total.costs.unpriced(),
     }
 }

@@ -1,19 +1,20 @@
 //! Looking at one region.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use billing::price::{PriceBook, PriceDocument, sagemaker_types};
+use billing::price::{PriceBook, PriceDocument, PriceSource, Quote, sagemaker_types};
 use cloud::Aws;
 use execution::{IdleThresholds, due_queries, learn_usage};
-use futures::future::join3;
+use futures::future::{join, join3};
 use jiff::Timestamp;
-use model::id::Region;
-use model::instance::Instance;
+use model::id::{Region, TypeName};
+use model::instance::{Instance, PurchaseOption};
 use model::near_keys::NearKeys;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
-use model::sagemaker::SageMakerResource;
 use model::usage::ActivityCache;
+use model::volume::Volume;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::sagemaker::wants_facts;
@@ -22,11 +23,13 @@ use reaping::scan::ScanFinding;
 use reaping::volumes::wants_its_source;
 use store::Store;
 
-use crate::command_error::describe_gap;
-use crate::screen;
+use crate::list_prices::{WantedPrices, refresh};
 
 /// Timeout of each list of a region, and of its metrics: tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Timeout of the Price List; a price without an answer is that of the table, or unknown.
+const PRICES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The number of lists, one of instances and one of volumes: each that cannot be read is one gap of the region.
 const LISTS: usize = 2;
@@ -44,6 +47,10 @@ pub(super) struct RegionFindings {
     /// The tag keys of its instances that look like those of the configuration.
     pub(super) near_keys: NearKeys,
     pub(super) gaps: Vec<Gap>,
+    /// The known prices, with those that the Price List was asked for.
+    pub(super) prices: PriceDocument,
+    /// The gaps of the Price List, without which the table counts.
+    pub(super) price_gaps: Vec<Gap>,
 }
 
 impl RegionFindings {
@@ -59,6 +66,8 @@ pub(super) struct RegionScan<'a> {
     /// The bucket with the states of jobs; without it the owner of an instance that names one is unknown.
     pub(super) store: Option<&'a Store>,
     pub(super) policy: &'a Policy,
+    /// The live prices that the policy has.
+    pub(super) known_prices: &'a PriceDocument,
     /// `true` if the scan includes `SageMaker`.
     pub(super) sagemaker: bool,
     pub(super) now: Timestamp,
@@ -66,18 +75,107 @@ pub(super) struct RegionScan<'a> {
 
 impl RegionScan<'_> {
     pub(super) async fn scan_region(self, aws: &Aws, region: Region) -> RegionFindings {
-        let Self { store, policy, now, .. } = self;
-        let of_sagemaker = async {
-            if self.sagemaker { sagemaker(aws, &region, policy, now).await } else { (Vec::new(), Vec::new()) }
-        };
-        let (of_instances, of_volumes, (more, unseen)) =
-            join3(instances(aws, store, &region, policy, now), volumes(aws, &region, policy, now), of_sagemaker).await;
+        let of_sagemaker =
+            async { if self.sagemaker { self.scan_sagemaker(aws, &region).await } else { PartialFindings::default() } };
+        let (of_instances, of_volumes, of_sagemaker) =
+            join3(self.scan_instances(aws, &region), self.scan_volumes(aws, &region), of_sagemaker).await;
         let mut gaps = forbidden_once([of_instances.gaps, of_volumes.gaps].concat());
-        gaps.extend(unseen);
+        gaps.extend(of_sagemaker.gaps);
+        let mut prices = of_instances.prices;
+        prices.merge(of_volumes.prices);
+        prices.merge(of_sagemaker.prices);
+        let price_gaps = [of_instances.price_gaps, of_volumes.price_gaps, of_sagemaker.price_gaps].concat();
+        let more = of_sagemaker.findings;
         let findings = [of_instances.findings, of_volumes.findings, more].concat();
         let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
         let near_keys = of_instances.near_keys;
-        RegionFindings { region, instances, unjudged, volumes, findings, near_keys, gaps }
+        RegionFindings { region, instances, unjudged, volumes, findings, near_keys, gaps, prices, price_gaps }
+    }
+    /// No cache says which instances can be idle, so the metrics of all are read.
+    async fn scan_instances(self, aws: &Aws, region: &Region) -> PartialFindings {
+        let Self { store, policy, now, .. } = self;
+        let Observation { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), TIMEOUT).await;
+        let jobs = match store {
+            Some(store) => {
+                let (jobs, unread) = execution::load_job_states(store, &items, aws.home(), TIMEOUT).await;
+                gaps.extend(unread);
+                jobs
+            }
+            None => JobStates::default(),
+        };
+        let policy = Policy { jobs, ..policy.clone() };
+        let seen: Vec<&Instance> = items.iter().collect();
+        let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
+        let (due, bugs) = due_queries(&seen, &activity, &memory, &policy, now);
+        let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+        let wanted = WantedPrices { on_demand: unpriced_types(&items, &policy.prices), ..WantedPrices::default() };
+        let (usages, (prices, price_gaps)) =
+            join(execution::usages(aws, region, &due, lines, now, TIMEOUT), self.ask_prices(aws, &wanted)).await;
+        let (found, unanswered) = usages;
+        let is_answered = unanswered.is_empty();
+        gaps.extend(unanswered);
+        let policy = &Policy { prices: self.price_book(&prices), ..policy };
+        let (learnt, more_bugs) = learn_usage(&seen, &due, found, &activity, policy, now);
+        let Observation { items: findings, gaps: unscanned } = scan::instances(&items, &learnt.usages, policy, now);
+        gaps.extend([bugs, more_bugs, unscanned].concat());
+        // Without a refusal, an instance without a query is too young to have been idle.
+        let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
+        let near_keys = NearKeys::from_instances(&items, &policy.config);
+        PartialFindings { seen: items.len(), unjudged, findings, near_keys, gaps, prices, price_gaps }
+    }
+
+    async fn scan_volumes(self, aws: &Aws, region: &Region) -> PartialFindings {
+        let Self { policy, now, .. } = self;
+        let source = |volume: &_| wants_its_source(volume, &policy.config);
+        let mut storage = cloud::operator::unattached(aws, region, TIMEOUT, source).await;
+        let is_unpriced = |volume: &&Volume| !has_list_price(policy.prices.volume_cost(volume));
+        let unpriced = storage.volumes.items.iter().filter(is_unpriced);
+        let wanted =
+            WantedPrices { storage: unpriced.map(|volume| volume.region.clone()).collect(), ..WantedPrices::default() };
+        let (prices, price_gaps) = self.ask_prices(aws, &wanted).await;
+        let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
+        let Observation { items: findings, gaps: bugs } = scan::volumes(&storage, policy, now);
+        let mut gaps = std::mem::take(&mut storage.volumes.gaps);
+        gaps.extend(bugs);
+        let seen = storage.volumes.items.len();
+        PartialFindings { seen, findings, gaps, prices, price_gaps, ..PartialFindings::default() }
+    }
+
+    /// Its lists are beside the two: a region without them is seen all the same.
+    async fn scan_sagemaker(self, aws: &Aws, region: &Region) -> PartialFindings {
+        let Self { policy, now, .. } = self;
+        let wants = |resource: &_| wants_facts(resource, &policy.config, now);
+        let Observation { items, mut gaps } = cloud::sagemaker(aws, std::slice::from_ref(region), TIMEOUT, wants).await;
+        let (activities, unanswered) = execution::sagemaker::activities(
+            aws,
+            (region, &NotificationLog::default()),
+            &items,
+            &policy.config,
+            now,
+            TIMEOUT,
+        )
+        .await;
+        gaps.extend(unanswered);
+        gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
+        // Curfew comes with no table of `SageMaker`.
+        let mut prices = self.known_prices.clone();
+        let wanted = prices.wanted(&[], &[], &sagemaker_types(&items), now);
+        let price_gaps = cloud::prices(aws, &mut prices, &wanted, now, PRICES_TIMEOUT).await;
+        let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
+        let found = scan::sagemaker(&items, &activities, policy, now);
+        gaps.extend(found.gaps);
+        PartialFindings { findings: found.items, gaps, prices, price_gaps, ..PartialFindings::default() }
+    }
+
+    /// The known prices, with the Price List's answers.
+    async fn ask_prices(self, aws: &Aws, wanted: &WantedPrices) -> (PriceDocument, Vec<Gap>) {
+        let mut prices = self.known_prices.clone();
+        let gaps = refresh(aws, &mut prices, wanted, self.now, PRICES_TIMEOUT).await;
+        (prices, gaps)
+    }
+
+    fn price_book(self, prices: &PriceDocument) -> PriceBook {
+        PriceBook::from_document(prices.clone(), &self.policy.config.prices, self.now)
     }
 }
 
@@ -94,88 +192,28 @@ fn forbidden_once(mut gaps: Vec<Gap>) -> Vec<Gap> {
 }
 
 /// The findings of one kind of resource.
+#[derive(Default)]
 struct PartialFindings {
     seen: usize,
     unjudged: usize,
     findings: Vec<ScanFinding>,
     near_keys: NearKeys,
     gaps: Vec<Gap>,
+    prices: PriceDocument,
+    price_gaps: Vec<Gap>,
 }
 
-/// Everybody that runs is asked about: nothing is known of them.
-async fn instances(
-    aws: &Aws,
-    store: Option<&Store>,
-    region: &Region,
-    policy: &Policy,
-    now: Timestamp,
-) -> PartialFindings {
-    let Observation { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), TIMEOUT).await;
-    let jobs = match store {
-        Some(store) => {
-            let (jobs, unread) = execution::load_job_states(store, &items, aws.home(), TIMEOUT).await;
-            gaps.extend(unread);
-            jobs
-        }
-        None => JobStates::default(),
+/// The types that run on demand without a list price of today.
+fn unpriced_types(instances: &[Instance], prices: &PriceBook) -> BTreeSet<(Region, TypeName)> {
+    let is_unpriced = |instance: &&Instance| {
+        instance.purchase == PurchaseOption::OnDemand
+            && instance.plain_linux
+            && !has_list_price(prices.running_cost(instance))
     };
-    let policy = &Policy { jobs, ..policy.clone() };
-    let seen: Vec<&Instance> = items.iter().collect();
-    let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
-    let (due, bugs) = due_queries(&seen, &activity, &memory, policy, now);
-    let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-    let (found, unanswered) = execution::usages(aws, region, &due, lines, now, TIMEOUT).await;
-    let is_answered = unanswered.is_empty();
-    gaps.extend(unanswered);
-    let (learnt, more_bugs) = learn_usage(&seen, &due, found, &activity, policy, now);
-    let Observation { items: findings, gaps: unscanned } = scan::instances(&items, &learnt.usages, policy, now);
-    gaps.extend([bugs, more_bugs, unscanned].concat());
-    // Without a refusal, an instance without a query is too young to have been idle.
-    let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
-    let near_keys = NearKeys::from_instances(&items, &policy.config);
-    PartialFindings { seen: items.len(), unjudged, findings, near_keys, gaps }
+    let name = |instance: &Instance| (instance.region.clone(), instance.instance_type.clone());
+    instances.iter().filter(is_unpriced).map(name).collect()
 }
 
-async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> PartialFindings {
-    let source = |volume: &_| wants_its_source(volume, &policy.config);
-    let mut storage = cloud::operator::unattached(aws, region, TIMEOUT, source).await;
-    let Observation { items: findings, gaps: bugs } = scan::volumes(&storage, policy, now);
-    let mut gaps = std::mem::take(&mut storage.volumes.gaps);
-    gaps.extend(bugs);
-    let seen = storage.volumes.items.len();
-    PartialFindings { seen, unjudged: 0, findings, near_keys: NearKeys::default(), gaps }
-}
-
-/// Its lists are beside the two: a region without them is seen all the same.
-async fn sagemaker(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> (Vec<ScanFinding>, Vec<Gap>) {
-    let wants = |resource: &_| wants_facts(resource, &policy.config, now);
-    let Observation { items, mut gaps } = cloud::sagemaker(aws, std::slice::from_ref(region), TIMEOUT, wants).await;
-    let (activities, unanswered) = execution::sagemaker::activities(
-        aws,
-        (region, &NotificationLog::default()),
-        &items,
-        &policy.config,
-        now,
-        TIMEOUT,
-    )
-    .await;
-    gaps.extend(unanswered);
-    gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
-    let prices = sagemaker_prices(aws, &items, policy, now).await;
-    let found = scan::sagemaker(&items, &activities, &Policy { prices, ..policy.clone() }, now);
-    gaps.extend(found.gaps);
-    (found.items, gaps)
-}
-
-/// Returns the prices, with the Price List's answers for types without a price: Curfew comes with no table of `SageMaker`.
-async fn sagemaker_prices(aws: &Aws, seen: &[SageMakerResource], policy: &Policy, now: Timestamp) -> PriceBook {
-    if seen.iter().all(|resource| policy.prices.sagemaker_cost(resource).is_some()) {
-        return policy.prices.clone();
-    }
-    let mut known = PriceDocument::default();
-    let wanted = known.wanted(&[], &[], &sagemaker_types(seen), now);
-    for gap in cloud::prices(aws, &mut known, &wanted, now, TIMEOUT).await {
-        screen::warn(describe_gap(&gap));
-    }
-    PriceBook::from_document(known, &policy.config.prices, now)
+fn has_list_price(quote: Option<Quote>) -> bool {
+    matches!(quote, Some(Quote { source: PriceSource::PriceList { of_today: true, .. }, .. }))
 }

@@ -8,7 +8,7 @@ use model::config::Config;
 use model::fault::shortened;
 use model::id::{Region, TeamName};
 use model::money;
-use model::money::Rate;
+use model::money::{Amount, Rate};
 use model::near_keys::NearKeyFinding;
 use model::notification_log::NO_TEAM_LABEL;
 use model::observation::GapKind;
@@ -176,8 +176,7 @@ fn by_kind(findings: &[ScanFinding]) -> String {
             FindingKind::Orphaned => "unattached (orphaned)",
             FindingKind::Idle | FindingKind::Reserved | FindingKind::Untagged => kind.as_str(),
         };
-        let usd = total.rate().map_or_else(|| "unknown".to_owned(), |rate| format!("${}", money(Some(rate))));
-        format!("{name} {usd} ({})", total.findings)
+        format!("{name} {} ({})", total.costs, total.findings)
     });
     let kinds = kinds.collect::<Vec<_>>().join("; ");
     let twice = findings.iter().any(|finding| finding.kinds.len() > 1);
@@ -190,7 +189,7 @@ fn by_kind(findings: &[ScanFinding]) -> String {
 /// `Only notified about, as a stop would lose NVMe storage: $734.38 a month (1). …`
 fn withheld(findings: &[ScanFinding]) -> Option<String> {
     let total = scan::withheld_by_local_disk(findings);
-    let usd = total.rate().map_or_else(|| "unknown".to_owned(), |rate| format!("${} a month", money(Some(rate))));
+    let usd = total.costs.describe_shortly(|usd| format!("{usd} a month"));
     (total.findings > 0).then(|| {
         format!(
             "Of the idle ones, Curfew would only notify about {usd} ({}): `local_disk` keeps their NVMe storage (docs/deploy.md).",
@@ -267,25 +266,25 @@ fn teams(findings: &[ScanFinding]) -> Table<4> {
     ]);
     for (team, total) in scan::by_team(findings) {
         let team = cell(team.map_or(NO_TEAM_LABEL, TeamName::as_str));
-        table.row([money(total.rate()), total.findings.to_string(), total.unknown_prices.to_string(), team]);
+        // The column beside it has what the sum lacks.
+        let usd = total.costs.known().map_or_else(|| "unknown".to_owned(), format_number);
+        table.row([usd, total.findings.to_string(), total.costs.unpriced().to_string(), team]);
     }
     table
 }
 
-/// `3 findings, $734.38 a month and 1 of unknown price`; where stops save less, also what they save.
+/// `3 findings, at least $734.38 a month; 1 without a price`; where stops save less, also what they save.
 fn summary(total: FindingTotal) -> String {
-    let FindingTotal { findings, unknown_prices, .. } = total;
-    let found = screen::counted(findings, "finding");
-    let saves = if total.rate() == total.saved_rate() {
-        String::new()
-    } else {
-        format!(" (stops save ${})", money(total.saved_rate()))
-    };
-    match unknown_prices {
-        0 => format!("{found}, ${} a month{saves}", money(total.rate())),
-        _ if unknown_prices == findings => format!("{found} of unknown price"),
-        _ => format!("{found}, ${} a month{saves} and {unknown_prices} of unknown price", money(total.rate())),
+    let found = screen::counted(total.findings, "finding");
+    let FindingTotal { costs, saves, .. } = total;
+    if costs.known().is_none() {
+        return format!("{found} of unknown price");
     }
+    let saving = match saves.known() {
+        known @ Some(_) if known != costs.known() => format!(" (stops save {saves})"),
+        _ => String::new(),
+    };
+    format!("{found}, {}", costs.describe(|usd| format!("{usd} a month{saving}")))
 }
 
 /// USD of a month, to the cent, with a star where something has to be said of the price: [`caveats`] says it.
@@ -303,6 +302,11 @@ fn caveats<'a>(findings: impl IntoIterator<Item = &'a ScanFinding>) -> Option<St
 /// USD of a month, to the cent.
 fn money(rate: Option<Rate>) -> String {
     rate.map(Rate::usd_cents_per_month).map_or("unknown".to_owned(), money::usd)
+}
+
+/// The amount without its sign.
+fn format_number(amount: Amount) -> String {
+    amount.to_string().trim_start_matches('$').to_owned()
 }
 
 fn kinds(finding: &ScanFinding) -> String {

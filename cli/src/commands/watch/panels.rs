@@ -25,14 +25,14 @@ pub(super) fn panels(dashboard: &Dashboard) -> Vec<Panel> {
     panels
 }
 
-/// `12 running, $34.50/h, 1 price unknown, 3 others`.
+/// `12 running, at least $34.50/h; 1 without a price`.
 pub(super) fn describe_totals(dashboard: &Dashboard) -> String {
     let totals = dashboard.totals;
-    let unknown = match totals.unknown_prices {
-        0 => String::new(),
-        unknown => format!(" + {} unknown", counted(unknown, "price")),
-    };
-    format!("{} running, {}{unknown}", totals.running, totals.usd_per_hour)
+    let costs = totals
+        .costs
+        .known()
+        .map_or_else(|| "price unknown".to_owned(), |_| totals.costs.describe(|rate| rate.to_string()));
+    format!("{} running, {costs}", totals.running)
 }
 
 fn instances(dashboard: &Dashboard) -> Panel {

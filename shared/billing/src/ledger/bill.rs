@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId, TeamName};
 use model::moment::after;
 use model::money::{Amount, Rate};
+use model::priced_sum::PricedSum;
 
 use super::run::{Attribution, Pricing, PurchaseTerms, RunEntry, RunKind, earliest};
 use super::{BLIND_AFTER, Ledger, Tariff, TariffRates, TimeSpan};
@@ -93,6 +94,14 @@ pub struct RunCost {
     pub uncertain: Amount,
     /// The seconds at an unknown price.
     pub unpriced_seconds: u64,
+}
+
+impl RunCost {
+    /// The known cost, with the seconds that it lacks.
+    #[must_use]
+    pub const fn priced_sum(self) -> PricedSum<Amount> {
+        PricedSum::new(self.amount, self.unpriced_seconds)
+    }
 }
 
 impl std::ops::Add for RunCost {

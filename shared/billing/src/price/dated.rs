@@ -1,5 +1,7 @@
-//! The tables that come with Curfew: a fallback, of the day that each row names, where no live price is known. They are
-//! `data/on_demand_prices.csv` and `data/ebs_prices.csv`.
+//! The tables that come with Curfew: a fallback, of the day of each row's source, where no live price is known. They are
+//! `data/on_demand_prices.csv`, `data/ebs_prices.csv`, and `data/price_sources.csv`; `make prices` renews them.
+//!
+//! Each file is read once, at the first lookup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -14,6 +16,12 @@ use model::table::{TableError, TableRow, embedded_table};
 use super::PriceSource;
 use super::list::{is_believable, usd_micros};
 use super::storage::StoragePrices;
+
+/// Key and day of a source, which many rows share.
+struct TableSource {
+    key: &'static str,
+    day: PriceDay,
+}
 
 /// The day of a price.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +59,15 @@ enum StorageUnit {
     Gibps,
 }
 
+static SOURCES: LazyLock<Vec<TableSource>> = LazyLock::new(|| {
+    embedded_table("price_sources.csv", include_str!("../../../../data/price_sources.csv"), |row| {
+        let day = row.value_by("as_of", PriceDay::read)?;
+        row.text("source")?;
+        Ok(TableSource { key: row.text("key")?, day })
+    })
+});
+
+/// In the order of region and type, for the search.
 static ON_DEMAND: LazyLock<Vec<OnDemandPrice>> = LazyLock::new(|| {
     embedded_table("on_demand_prices.csv", include_str!("../../../../data/on_demand_prices.csv"), |row| {
         Ok(OnDemandPrice {
@@ -84,11 +101,13 @@ fn price(row: &TableRow<'_>, column: &str) -> Result<u64, TableError> {
 }
 
 impl PriceDay {
+    fn read(text: &'static str) -> Option<Self> {
+        let midnight = text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+        Some(Self { text, midnight })
+    }
+
     fn from_row(row: &TableRow<'_>) -> Result<Self, TableError> {
-        row.value_by("as_of", |text| {
-            let midnight = text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
-            Some(Self { text, midnight })
-        })
+        row.value_by("source_key", |key| SOURCES.iter().find(|source| source.key == key).map(|source| source.day))
     }
 
     const fn source(self) -> PriceSource {
@@ -97,7 +116,7 @@ impl PriceDay {
 }
 
 fn days() -> impl Iterator<Item = PriceDay> {
-    ON_DEMAND.iter().map(|price| price.day).chain(EBS.iter().map(|price| price.day))
+    SOURCES.iter().map(|source| source.day)
 }
 
 /// Returns the beginning of a day of the tables, UTC.
@@ -112,15 +131,16 @@ pub(super) fn source_from(midnight: Timestamp) -> Option<PriceSource> {
 
 /// Returns the on-demand price of an instance in the table.
 pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<(Rate, PriceSource)> {
-    let is_it =
-        |price: &&OnDemandPrice| price.region == region.as_str() && price.instance_type == instance_type.as_str();
-    let price = ON_DEMAND.iter().find(is_it)?;
+    let wanted = (region.as_str(), instance_type.as_str());
+    let place = ON_DEMAND.binary_search_by(|price| (price.region, price.instance_type).cmp(&wanted)).ok()?;
+    let price = ON_DEMAND.get(place)?;
     Some((Rate::from_usd_micros_per_hour(price.usd_micros_per_hour), price.day.source()))
 }
 
 /// The regions whose instances the table has.
 pub(super) fn regions() -> BTreeSet<Region> {
-    ON_DEMAND.iter().map(|price| Region::from(price.region)).collect()
+    let by_region = ON_DEMAND.chunk_by(|one, next| one.region == next.region);
+    by_region.filter_map(|prices| prices.first()).map(|price| Region::from(price.region)).collect()
 }
 
 /// Returns the storage prices of a region in the table, with the oldest of their days.
@@ -145,12 +165,32 @@ mod tests {
 
     #[test]
     fn each_type_has_one_price_in_a_region() {
-        let keys: BTreeSet<_> = ON_DEMAND.iter().map(|price| (price.region, price.instance_type)).collect();
-        assert_eq!(keys.len(), ON_DEMAND.len());
+        let is_ordered = |one: &OnDemandPrice, next: &OnDemandPrice| {
+            (one.region, one.instance_type) < (next.region, next.instance_type)
+        };
+        for pair in ON_DEMAND.windows(2) {
+            assert!(is_ordered(&pair[0], &pair[1]), "{} {}", pair[1].region, pair[1].instance_type);
+        }
         for OnDemandPrice { region, instance_type, usd_micros_per_hour, .. } in ON_DEMAND.iter() {
             assert!(model::region::is_known(&(*region).into()), "{region}");
-            assert!(crate::energy::hardware(&(*instance_type).into()).is_some(), "{instance_type}");
-            assert!((100_000..200_000_000).contains(usd_micros_per_hour), "{instance_type}");
+            assert!(instance_type.split_once('.').is_some_and(|(family, size)| !family.is_empty() && !size.is_empty()));
+            assert!((100_000..300_000_000).contains(usd_micros_per_hour), "{instance_type}");
+        }
+        let of_table = |of: &'static str| PriceSource::Table { of };
+        let found = on_demand(&"eu-west-1".into(), &"p4d.24xlarge".into()).unwrap();
+        assert_eq!(found.1, of_table("2026-01-21"));
+    }
+
+    /// A price that is far from the same type's elsewhere is a slip of the pen.
+    #[test]
+    fn no_region_is_far_from_the_others() {
+        let mut by_type: std::collections::BTreeMap<&str, Vec<u64>> = std::collections::BTreeMap::new();
+        for price in ON_DEMAND.iter() {
+            by_type.entry(price.instance_type).or_default().push(price.usd_micros_per_hour);
+        }
+        for (name, prices) in by_type {
+            let (least, most) = (prices.iter().min().unwrap(), prices.iter().max().unwrap());
+            assert!(*most <= least * 2, "{name}: {least} to {most}");
         }
     }
 

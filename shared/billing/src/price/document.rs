@@ -9,6 +9,7 @@ use model::moment::before;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::list::{InstanceFamily, is_believable};
 use super::sagemaker::SageMakerPrices;
 use super::storage::StoragePrices;
 use crate::ledger::is_sane;
@@ -33,6 +34,9 @@ const AHEAD_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// Time for which changes of a Spot price are kept, for resources that were not observed for a while.
 const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
+
+/// Entries of a cache: AWS has some 1,500 prices of accelerated types.
+const CACHED_MAX: usize = 20_000;
 
 /// Questions to the Price List of one run; the rest wait for the next one, a quarter of an hour later.
 const QUESTIONS_MAX: usize = 50;
@@ -115,6 +119,8 @@ pub struct SpotPrice {
 pub enum PriceQuery {
     /// Price of a type on demand.
     Instance(Region, TypeName),
+    /// Prices of all types of a family on demand.
+    Family(Region, InstanceFamily),
     /// Storage prices of a region.
     Storage(Region),
     /// Prices of a type under `SageMaker`, one for each of its components.
@@ -182,9 +188,8 @@ impl PriceDocument {
             };
             of_purchase.insert((region.clone(), instance_type.clone()));
         }
-        let has_storage =
-            |region: &&Region| self.storage.get(*region).is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now));
-        let of_storage = regions.iter().filter(|region| !has_storage(region)).cloned().map(PriceQuery::Storage);
+        let of_storage =
+            regions.iter().filter(|region| !self.has_storage(region, now)).cloned().map(PriceQuery::Storage);
         let PriceQueries { mut listed, spot } = self.wanted_of_types(&on_demand, &on_spot, now);
         listed.extend(of_storage);
         let is_missing = |(region, name): &&(Region, TypeName)| {
@@ -224,6 +229,27 @@ impl PriceDocument {
         PriceQueries { listed, spot }
     }
 
+    /// Returns the queries that give these types on demand, and storage in these regions, prices of today: one for each family of a region. What
+    /// its answer lacks, [`PriceDocument::wanted_of_types`] asks for.
+    #[must_use]
+    pub fn wanted_of_families(
+        &self,
+        on_demand: &BTreeSet<(Region, TypeName)>,
+        storage: &BTreeSet<Region>,
+        now: Timestamp,
+    ) -> PriceQueries {
+        let missing = on_demand.iter().filter(|(region, name)| !self.is_listed(region, name, now));
+        let families: BTreeSet<PriceQuery> =
+            missing.map(|(region, name)| PriceQuery::Family(region.clone(), InstanceFamily::from_type(name))).collect();
+        let storage = storage.iter().filter(|region| !self.has_storage(region, now));
+        let listed = families.into_iter().chain(storage.cloned().map(PriceQuery::Storage)).collect();
+        PriceQueries { listed, spot: BTreeMap::new() }
+    }
+
+    fn has_storage(&self, region: &Region, now: Timestamp) -> bool {
+        self.storage.get(region).is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now))
+    }
+
     fn is_listed(&self, region: &Region, instance_type: &TypeName, now: Timestamp) -> bool {
         let listed = self.on_demand.get(region).and_then(|types| types.get(instance_type));
         listed.is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now))
@@ -235,6 +261,15 @@ impl PriceDocument {
         let before = types.get(&instance_type).filter(|before| before.usd_micros_per_hour == price);
         let from = before.map_or(now, |before| before.from.min(now));
         types.insert(instance_type, ListedPrice { usd_micros_per_hour: price, as_of: now, from });
+    }
+
+    /// Adds the Price List's answer about a family. A price of today stays as it is.
+    pub fn learn_family(&mut self, region: &Region, prices: BTreeMap<TypeName, Option<u64>>, now: Timestamp) {
+        for (name, price) in prices {
+            if !self.is_listed(region, &name, now) {
+                self.learn_listed(region.clone(), name, price, now);
+            }
+        }
     }
 
     /// Adds the Price List's answer about storage.
@@ -267,6 +302,47 @@ impl PriceDocument {
         }
     }
 
+    /// Takes over the list prices of another document that are younger.
+    pub fn merge(&mut self, other: Self) {
+        for (region, types) in other.on_demand {
+            let own = self.on_demand.entry(region).or_default();
+            merge_younger(own, types, |listed| listed.as_of);
+        }
+        merge_younger(&mut self.storage, other.storage, |listed| listed.as_of);
+        for (region, types) in other.sagemaker {
+            let own = self.sagemaker.entry(region).or_default();
+            merge_younger(own, types, |listed| listed.as_of);
+        }
+    }
+
+    /// The list prices of the last day, for a cache that anybody may have written: nothing of the future, no price that cannot be true, and at most
+    /// `CACHED_MAX` entries. List prices are the same for every account; Spot prices change too often.
+    #[must_use]
+    pub fn cacheable(mut self, now: Timestamp) -> Self {
+        self.spot.clear();
+        let is_fresh = |as_of: Timestamp, from: Timestamp| from <= as_of && !is_old(as_of, LISTED_FOR, now);
+        for types in self.on_demand.values_mut() {
+            types.retain(|_, listed| {
+                is_fresh(listed.as_of, listed.from) && listed.usd_micros_per_hour.is_none_or(is_believable)
+            });
+        }
+        let are_believable = |prices: &BTreeMap<String, u64>| prices.values().copied().all(is_believable);
+        self.storage.retain(|_, listed| {
+            let StoragePrices { gib_month, iops_month, gibps_month } = &listed.prices;
+            let is_true = are_believable(gib_month) && are_believable(iops_month);
+            is_fresh(listed.as_of, listed.from) && is_true && gibps_month.is_none_or(is_believable)
+        });
+        for types in self.sagemaker.values_mut() {
+            types.retain(|_, listed| {
+                is_fresh(listed.as_of, listed.from) && listed.usd_micros_per_hour.values().copied().all(is_believable)
+            });
+        }
+        self.on_demand.retain(|_, types| !types.is_empty());
+        self.sagemaker.retain(|_, types| !types.is_empty());
+        let types = self.on_demand.values().map(BTreeMap::len).chain(self.sagemaker.values().map(BTreeMap::len));
+        if types.sum::<usize>() + self.storage.len() > CACHED_MAX { Self::default() } else { self }
+    }
+
     /// Removes everything that no longer counts, so that the document does not grow.
     pub fn prune(&mut self, now: Timestamp) {
         for types in self.on_demand.values_mut() {
@@ -288,6 +364,14 @@ impl PriceDocument {
             }
         }
         self.spot.retain(|_, types| !types.is_empty());
+    }
+}
+
+fn merge_younger<K: Ord, V>(own: &mut BTreeMap<K, V>, other: BTreeMap<K, V>, as_of: impl Fn(&V) -> Timestamp) {
+    for (key, value) in other {
+        if own.get(&key).is_none_or(|known| as_of(known) < as_of(&value)) {
+            own.insert(key, value);
+        }
     }
 }
 

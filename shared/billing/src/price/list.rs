@@ -29,18 +29,59 @@ const QUOTED_CHARACTERS_MAX: usize = 120;
 /// The part after this distinguishes usage types; before it is the region, except in us-east-1.
 const EBS: &str = "EBS:";
 
+/// Linux by the second, on shared hardware, nothing installed, no reservation.
+const PLAIN_INSTANCE: [(&str, &str); 5] = [
+    ("operatingSystem", "Linux"),
+    ("tenancy", "Shared"),
+    ("preInstalledSw", "NA"),
+    ("capacitystatus", "Used"),
+    ("marketoption", "OnDemand"),
+];
+
 /// The attributes by which an instance is asked for: Linux by the second, on shared hardware, nothing installed, no reservation.
 #[must_use]
 pub fn instance_filters<'a>(region: &'a Region, instance_type: &'a TypeName) -> [(&'static str, &'a str); 7] {
-    [
-        ("instanceType", instance_type.as_str()),
-        ("regionCode", region.as_str()),
-        ("operatingSystem", "Linux"),
-        ("tenancy", "Shared"),
-        ("preInstalledSw", "NA"),
-        ("capacitystatus", "Used"),
-        ("marketoption", "OnDemand"),
-    ]
+    let [system, tenancy, software, capacity, market] = PLAIN_INSTANCE;
+    let (name, region) = (("instanceType", instance_type.as_str()), ("regionCode", region.as_str()));
+    [name, region, system, tenancy, software, capacity, market]
+}
+
+/// Families of instances with accelerators, as the attribute `instanceFamily` of the Price List names them. One query has all types of a family in
+/// a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceFamily {
+    Gpu,
+    MachineLearning,
+    Media,
+}
+
+impl InstanceFamily {
+    /// Returns the family in which the list has a type, by its name. A type that it has elsewhere is not among the answer, and is asked for by
+    /// itself.
+    #[must_use]
+    pub fn from_type(instance_type: &TypeName) -> Self {
+        match instance_type.as_str() {
+            name if ["trn", "inf", "dl"].iter().any(|family| name.starts_with(family)) => Self::MachineLearning,
+            name if name.starts_with("vt") => Self::Media,
+            _ => Self::Gpu,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gpu => "GPU instance",
+            Self::MachineLearning => "Machine Learning ASIC Instances",
+            Self::Media => "Media Accelerator Instances",
+        }
+    }
+}
+
+/// The attributes by which a family of instances is asked for: as for one type, with its family instead.
+#[must_use]
+pub fn family_filters(region: &Region, family: InstanceFamily) -> [(&'static str, &str); 7] {
+    let [system, tenancy, software, capacity, market] = PLAIN_INSTANCE;
+    let (family, region) = (("instanceFamily", family.as_str()), ("regionCode", region.as_str()));
+    [family, region, system, tenancy, software, capacity, market]
 }
 
 /// The attributes by which a family of storage products is asked for.
@@ -108,12 +149,33 @@ pub fn on_demand(
 ) -> Result<Option<Rate>, UnreadableProduct> {
     let mut said = BTreeSet::new();
     for priced in read(products)? {
-        let asked_for = instance_filters(region, instance_type);
-        if asked_for.iter().all(|(name, value)| priced.has_attribute(name, value)) && priced.is_of_a_region() {
+        if priced.is_plain_instance(region, instance_type) {
             said.insert(priced.price(&["Hrs"]));
         }
     }
     Ok(single_price(said).map(Rate::from_usd_micros_per_hour))
+}
+
+/// Returns the on-demand price of each type among these products; `None` for one whose products do not give one price.
+///
+/// # Errors
+///
+/// Where a product cannot be read.
+pub fn on_demand_of_family(
+    products: &[String],
+    region: &Region,
+) -> Result<BTreeMap<TypeName, Option<Rate>>, UnreadableProduct> {
+    let mut said: BTreeMap<TypeName, BTreeSet<Option<u64>>> = BTreeMap::new();
+    for priced in read(products)? {
+        let Some(instance_type) = priced.product.attributes.get("instanceType").map(TypeName::new) else {
+            continue;
+        };
+        if priced.is_plain_instance(region, &instance_type) {
+            said.entry(instance_type).or_default().insert(priced.price(&["Hrs"]));
+        }
+    }
+    let price = |(name, said)| (name, single_price(said).map(Rate::from_usd_micros_per_hour));
+    Ok(said.into_iter().map(price).collect())
 }
 
 /// Returns the storage prices in that region, as far as these products of any family of [`STORAGE_FAMILIES`] give them.
@@ -190,6 +252,12 @@ fn single_price(said: BTreeSet<Option<u64>>) -> Option<u64> {
 impl PricedProduct {
     fn has_attribute(&self, name: &str, value: &str) -> bool {
         self.product.attributes.get(name).is_some_and(|said| said == value)
+    }
+
+    /// `true` for an instance of that type as [`instance_filters`] asks for it.
+    fn is_plain_instance(&self, region: &Region, instance_type: &TypeName) -> bool {
+        let asked_for = instance_filters(region, instance_type);
+        asked_for.iter().all(|(name, value)| self.has_attribute(name, value)) && self.is_of_a_region()
     }
 
     /// Neither of a Local Zone nor of a Wavelength Zone.

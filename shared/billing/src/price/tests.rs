@@ -53,7 +53,7 @@ fn a_live_price_wins_over_the_table_and_an_old_one_is_named_until_it_no_longer_c
 #[test]
 fn where_the_list_does_not_say_one_price_neither_does_the_table() {
     check(instance(), &listed(None, AS_OF), "", "price unknown");
-    check(instance().region("eu-west-1"), &listed(Some(1), AS_OF), "", "price unknown");
+    check(instance().region("ap-east-2"), &listed(Some(1), AS_OF), "", "price unknown");
 }
 
 #[test]
@@ -312,11 +312,16 @@ fn figures_of_tables_are_named_together() {
     let book = PriceBook::dated();
     let (volume, instance) = (book.volume_cost(&gp3()).unwrap(), book.saved_by_ending(&instance().build()).unwrap());
     let prepaid = Quote { rate: Rate::ZERO, source: PriceSource::Prepaid { costs: Some(instance.rate) } };
-    let all = [volume, prepaid, instance, volume];
+    let all = [volume, prepaid, instance, volume].map(Some);
     assert_eq!(
         format_quote_sum(all.into_iter()),
         "$2.03/h ($1,484 a month; table of 2026-09-24, table of 2026-09-30), of which stops save $1.03/h"
     );
+    assert_eq!(
+        format_quote_sum([Some(instance), None].into_iter()),
+        "at least $1.01/h ($734 a month; table of 2026-09-24); 1 without a price"
+    );
+    assert_eq!(format_quote_sum([None, None].into_iter()), "price unknown");
     assert_eq!(with_caveats("x".to_owned(), [volume, volume].into_iter()), "x (table of 2026-09-30)");
     assert_eq!(caveats([prepaid].into_iter()), None);
     assert_eq!(format_quote(Some(prepaid)), "$1.01/h ($734 a month), of which a stop saves nothing");
@@ -396,4 +401,118 @@ fn the_price_of_a_volume_is_known_or_not_but_never_guessed() {
     assert_eq!(a_month(of_type("io2", 100, None)), unknown);
     assert_eq!(a_month(Volume { size_gib: u64::MAX, ..gp3() }), unknown);
     assert_eq!(a_month(Volume { iops: Some(u64::MAX), ..gp3() }), unknown);
+}
+
+#[test]
+fn a_family_of_a_region_is_one_question() {
+    let wanted = |names: &[(&str, &str)], known: &PriceDocument| {
+        let types = names.iter().map(|(region, name)| (Region::from(*region), TypeName::from(*name))).collect();
+        known.wanted_of_families(&types, &BTreeSet::from(["eu-west-1".into()]), time(NOW)).listed
+    };
+    let family = |region: &str, family| PriceQuery::Family(region.into(), family);
+    let names = [
+        ("us-east-1", "g5.xlarge"),
+        ("us-east-1", "p5.48xlarge"),
+        ("us-east-1", "inf2.xlarge"),
+        ("eu-west-1", "g6.xlarge"),
+    ];
+    assert_eq!(
+        wanted(&names, &PriceDocument::default()),
+        [
+            family("eu-west-1", list::InstanceFamily::Gpu),
+            family("us-east-1", list::InstanceFamily::Gpu),
+            family("us-east-1", list::InstanceFamily::MachineLearning),
+            PriceQuery::Storage("eu-west-1".into()),
+        ]
+    );
+    let mut known = listed(Some(2_000_000), AS_OF);
+    known.learn_storage("eu-west-1".into(), StoragePrices::default(), time(AS_OF));
+    assert_eq!(wanted(&names[..1], &known), []);
+    assert_eq!(wanted(&names[..2], &known), [family("us-east-1", list::InstanceFamily::Gpu)]);
+}
+
+#[test]
+fn a_cache_is_believed_for_a_day() {
+    let kept = |document: PriceDocument| document.cacheable(time(NOW)) != PriceDocument::default();
+    assert!(kept(listed(Some(2_000_000), AS_OF)) && kept(listed(None, AS_OF)));
+    assert!(!kept(listed(Some(2_000_000), "2026-08-31T11:59:59Z")), "older than a day");
+    assert!(!kept(listed(Some(2_000_000), "2026-09-01T12:00:01Z")), "of the future");
+    assert!(!kept(listed(Some(0), AS_OF)) && !kept(listed(Some(u64::MAX), AS_OF)));
+    assert!(!kept(spot()));
+    let of_storage = |usd_micros| {
+        let gib_month = BTreeMap::from([("gp3".to_owned(), usd_micros)]);
+        let mut document = PriceDocument::default();
+        document.learn_storage(
+            "eu-west-1".into(),
+            StoragePrices { gib_month, ..StoragePrices::default() },
+            time(AS_OF),
+        );
+        document
+    };
+    assert!(kept(of_storage(90_000)) && !kept(of_storage(0)));
+    let mut large = PriceDocument::default();
+    for place in 0..20_001 {
+        large.learn_listed("us-east-1".into(), TypeName::new(format!("g{place}.xlarge")), Some(1), time(AS_OF));
+    }
+    assert!(!kept(large));
+}
+
+#[test]
+fn an_answer_of_a_family_adds_what_has_no_price_of_today() {
+    let mut known = listed(Some(2_000_000), AS_OF);
+    let answer = || BTreeMap::from([("g5.xlarge".into(), Some(1_006_000)), ("g6.xlarge".into(), None)]);
+    known.learn_family(&"us-east-1".into(), answer(), time(NOW));
+    let price = |known: &PriceDocument, name: &str| {
+        known.on_demand[&Region::from("us-east-1")][&TypeName::from(name)].usd_micros_per_hour
+    };
+    assert_eq!((price(&known, "g5.xlarge"), price(&known, "g6.xlarge")), (Some(2_000_000), None));
+    let mut old = listed(Some(2_000_000), "2026-08-30T12:00:00Z");
+    old.learn_family(&"us-east-1".into(), answer(), time(NOW));
+    assert_eq!(price(&old, "g5.xlarge"), Some(1_006_000));
+}
+
+#[test]
+fn the_younger_of_two_list_prices_counts() {
+    let mut known = listed(Some(1_000_000), "2026-08-31T00:00:00Z");
+    known.merge(listed(Some(2_000_000), AS_OF));
+    assert_eq!(known, listed(Some(2_000_000), AS_OF));
+    known.merge(listed(Some(1_000_000), "2026-08-31T00:00:00Z"));
+    assert_eq!(known, listed(Some(2_000_000), AS_OF));
+}
+
+/// Figures of each source, in several regions.
+#[test]
+fn the_table_has_the_prices_of_its_sources() {
+    let usd = |region: &str, name: &str| {
+        rate(PriceBook::dated().on_demand(&region.into(), &name.into())).map(Rate::usd_per_hour)
+    };
+    for (region, name, expect) in [
+        // aws/karpenter-provider-aws, of 2026-07-20.
+        ("us-east-1", "p5.4xlarge", 6.88),
+        ("us-east-1", "p6-b200.48xlarge", 113.9328),
+        ("us-east-1", "p6-b300.48xlarge", 142.416),
+        ("us-east-1", "g7e.2xlarge", 3.36312),
+        ("us-east-1", "g7.48xlarge", 28.51328),
+        ("us-east-1", "g6e.2xlarge", 2.24208),
+        ("us-east-1", "g5g.xlarge", 0.42),
+        ("us-east-1", "trn1.2xlarge", 1.34375),
+        ("us-east-1", "trn1n.32xlarge", 24.78),
+        ("us-east-1", "inf2.48xlarge", 12.98127),
+        ("us-east-1", "p3dn.24xlarge", 31.212),
+        ("us-east-1", "dl1.24xlarge", 13.10904),
+        ("us-east-1", "inf1.24xlarge", 4.721),
+        ("us-east-1", "g4ad.16xlarge", 3.468),
+        ("us-east-1", "vt1.24xlarge", 5.2),
+        ("us-gov-west-1", "p4d.24xlarge", 26.3511),
+        // The other sources.
+        ("eu-south-2", "g7.2xlarge", 2.646),
+        ("eu-central-1", "dl2q.24xlarge", 11.5952),
+        ("eu-central-1", "g5.xlarge", 1.258),
+        ("sa-east-1", "inf1.24xlarge", 7.8),
+        ("eu-west-1", "vt1.24xlarge", 5.87294),
+    ] {
+        assert_eq!(usd(region, name), Some(expect), "{name} in {region}");
+    }
+    assert_eq!((usd("ap-east-2", "g5.xlarge"), usd("cn-north-1", "g4dn.xlarge")), (None, None));
+    assert_eq!(table_regions().len(), 30);
 }

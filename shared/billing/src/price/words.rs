@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use model::money;
 use model::money::Rate;
+use model::priced_sum::PricedSum;
 
 use super::{PriceSource, Quote, cost, rate};
 
@@ -17,13 +18,19 @@ pub fn format_quote(quote: Option<Quote>) -> String {
     shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
 }
 
-/// The sum of several known costs. If stops save less, both figures.
+/// The sum of several costs, with what it lacks. If stops save less, both figures.
 #[must_use]
-pub fn format_quote_sum(quotes: impl Iterator<Item = Quote> + Clone) -> String {
-    let costs: Rate = quotes.clone().filter_map(|quote| cost(Some(quote))).sum();
-    let saves: Rate = quotes.clone().map(|quote| quote.rate).sum();
-    let costs_more = if saves == costs { String::new() } else { format!(", of which stops save {saves}") };
-    shown(Some(costs), caveats(quotes)) + &costs_more
+pub fn format_quote_sum(quotes: impl Iterator<Item = Option<Quote>> + Clone) -> String {
+    let costs = PricedSum::from_parts(quotes.clone().map(cost));
+    let saves = PricedSum::from_parts(quotes.clone().map(rate));
+    if costs.known().is_none() && saves.known().is_none() {
+        return money::format_rate(None);
+    }
+    let is_less = saves.known().is_some_and(|saves| costs.known() != Some(saves));
+    let saving = saves.to_string();
+    let costs_more = if is_less { format!(", of which stops save {saving}") } else { String::new() };
+    let known = quotes.flatten();
+    costs.describe(|rate| shown(Some(rate), caveats(known.clone()))) + &costs_more
 }
 
 /// Formats an amount that is too small for an hour: `$8.00 a month (table of 2026-09-30)`.

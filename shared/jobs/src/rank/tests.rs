@@ -55,7 +55,7 @@ fn image(region: &str, architecture: &str) -> (Region, MachineImage) {
 }
 
 fn images() -> Vec<(Region, MachineImage)> {
-    let regions = ["eu-west-1", "us-east-1", "us-east-2"];
+    let regions = ["ap-east-2", "eu-west-1", "us-east-1", "us-east-2"];
     regions.iter().flat_map(|region| ["arm64", "x86_64"].map(|architecture| image(region, architecture))).collect()
 }
 
@@ -258,11 +258,11 @@ fn each_region_and_architecture_boots_its_own_image() {
 
 #[test]
 fn an_unknown_price_is_not_guessed() {
-    // Neither list nor table has eu-west-1, nor a Local Zone, at any price limit.
-    let elsewhere = [pool("eu-west-1a", "g5.xlarge"), pool("eu-west-1b", "g5.xlarge")];
-    assert_snapshot!(check(&terms(), &elsewhere, &[]), @"none: no price is known of g5.xlarge in eu-west-1, and none is guessed: it is asked for again");
-    assert_snapshot!(check(&on_spot(None, None), &elsewhere, &[("eu-west-1a", "g5.xlarge", 1)]), @"none: no price is known of g5.xlarge in eu-west-1, and none is guessed: it is asked for again");
-    assert_snapshot!(check(&on_spot(Some(2), None), &elsewhere, &[("eu-west-1a", "g5.xlarge", 1)]), @"eu-west-1a g5.xlarge spot 1/2 L-3819A6DF ami-eu-west-1-x86_64");
+    // Neither list nor table has ap-east-2, nor a Local Zone, at any price limit.
+    let elsewhere = [pool("ap-east-2a", "g5.xlarge"), pool("ap-east-2b", "g5.xlarge")];
+    assert_snapshot!(check(&terms(), &elsewhere, &[]), @"none: no price is known of g5.xlarge in ap-east-2, and none is guessed: it is asked for again");
+    assert_snapshot!(check(&on_spot(None, None), &elsewhere, &[("ap-east-2a", "g5.xlarge", 1)]), @"none: no price is known of g5.xlarge in ap-east-2, and none is guessed: it is asked for again");
+    assert_snapshot!(check(&on_spot(Some(2), None), &elsewhere, &[("ap-east-2a", "g5.xlarge", 1)]), @"ap-east-2a g5.xlarge spot 1/2 L-3819A6DF ami-ap-east-2-x86_64");
     let local = CapacityPool { zone: "us-east-1-bos-1a".to_owned(), ..pool("us-east-1a", "g5.xlarge") };
     assert_snapshot!(check(&terms(), std::slice::from_ref(&local), &[]), @"none: no price is known of g5.xlarge in us-east-1, and none is guessed: it is asked for again");
     assert_snapshot!(check(&on_spot(Some(2), None), &[local], &[]), @"none: no price is known of g5.xlarge in us-east-1, and none is guessed: it is asked for again");

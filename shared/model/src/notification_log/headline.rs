@@ -10,6 +10,7 @@ use crate::fault::{one_line, shortened};
 use crate::foreign_text::{describe_name, quoted_unless_word, without_links};
 use crate::id::ResourceId;
 use crate::money::{Rate, format_monthly_rate_shortly};
+use crate::priced_sum::PricedSum;
 use crate::rule::ResourceAction;
 use crate::time_zone::format_moment;
 
@@ -186,12 +187,11 @@ impl HeadlineCost {
         costs: impl Iterator<Item = &'a Self> + Clone,
         format_hourly: impl Fn(&Rate) -> String,
     ) -> Option<String> {
-        let rates = costs.clone().filter_map(Self::rate);
-        let is_unknown = |cost: &&Self| matches!(cost, Self::Hourly(None) | Self::Monthly(None));
-        let at_least = if costs.clone().any(|cost| is_unknown(&cost)) { " at least" } else { "" };
-        let sum = rates.clone().next().map(|_| rates.sum::<Rate>());
+        let has_rate = |cost: &&Self| matches!(cost, Self::Hourly(_) | Self::Monthly(_));
+        let sum = PricedSum::from_parts(costs.clone().filter(has_rate).map(Self::rate));
+        let at_least = if sum.is_complete() { "" } else { " at least" };
         let mut costs = costs;
-        match (costs.next(), costs.next(), sum) {
+        match (costs.next(), costs.next(), sum.known()) {
             (Some(Self::Total(amount)), None, _) => Some(amount.clone()),
             (Some(Self::Hourly(_)), _, Some(sum)) => Some(format!("{}{at_least}", format_hourly(&sum))),
             (Some(Self::Monthly(_)), _, Some(sum)) => Some(format!("{}{at_least}", format_monthly_rate_shortly(sum))),

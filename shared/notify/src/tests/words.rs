@@ -53,7 +53,7 @@ fn every_kind_of_step_names_the_resource_its_type_its_owner_and_its_region() {
 
 #[test]
 fn a_message_states_the_cost_or_that_it_is_unknown() {
-    let elsewhere = || instance().region("eu-west-1");
+    let elsewhere = || instance().region("ap-east-2");
     check(&planned(instance(), &idle(), ENFORCED), "warning", &["$1.01/h"]);
     check(&planned(elsewhere(), &idle(), ENFORCED), "warning", &["Its price is unknown"]);
     check(&planned(instance(), &unknown(), ENFORCED), "info", &["$1.01/h", "nvidia_gpu"]);

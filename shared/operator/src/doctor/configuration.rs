@@ -82,12 +82,10 @@ pub fn check_local_disk(instances: &[Instance], config: &Config, prices: &PriceB
     if withheld.is_empty() {
         return None;
     }
-    let known: Vec<Quote> = withheld.iter().filter_map(|instance| prices.running_cost(instance)).collect();
-    let unpriced = withheld.len().saturating_sub(known.len());
-    let cost = match unpriced {
-        0 => price::format_quote_sum(known.into_iter()),
-        _ if known.is_empty() => "an unknown amount".to_owned(),
-        _ => format!("{}, and {unpriced} of them an unknown amount", price::format_quote_sum(known.into_iter())),
+    let quotes: Vec<Option<Quote>> = withheld.iter().map(|instance| prices.running_cost(instance)).collect();
+    let cost = match quotes.iter().flatten().next() {
+        None => "an unknown amount".to_owned(),
+        Some(_) => price::format_quote_sum(quotes.into_iter()),
     };
     let found = format!(
         "once idle, {} of {} GPU instances are notify only, because local_disk keeps their NVMe storage; they cost {cost}",
@@ -180,8 +178,8 @@ mod tests {
         assert_eq!(
             found("").as_deref(),
             Some(
-                "once idle, 2 of 8 GPU instances are notify only, because local_disk keeps their NVMe storage; they cost $1.01/h \
-                 ($734 a month; table of 2026-09-24), and 1 of them an unknown amount"
+                "once idle, 2 of 8 GPU instances are notify only, because local_disk keeps their NVMe storage; they cost at \
+                 least $1.01/h ($734 a month; table of 2026-09-24); 1 without a price"
             )
         );
         assert_eq!(found("[idle]\nlocal_disk = \"24h\""), None);

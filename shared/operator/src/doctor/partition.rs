@@ -15,12 +15,14 @@ pub fn check(home: &Region) -> Vec<DoctorFinding> {
             return vec![DoctorFinding::problem(home, refusal.to_string(), remedy)];
         }
     };
-    let unknown = match (partition.has_price_list, partition.is_billed_in_usd) {
+    let lack = match (partition.has_price_list, partition.is_billed_in_usd) {
         (true, true) => return Vec::new(),
-        (false, true) => "on-demand prices are unknown, because the Price List has no endpoint in this partition",
+        (false, true) => {
+            "on-demand prices are those of a dated table, because the Price List has no endpoint in this partition"
+        }
         (_, false) => "all prices are unknown, because AWS bills in another currency than USD in this partition",
     };
-    let found = format!("{unknown} ({}): budgets and reports list such use with an unknown price", partition.name);
+    let found = format!("{lack} ({}): budgets and reports list use without a price as such", partition.name);
     vec![DoctorFinding::note(home, found, "see Partitions in docs/deploy.md")]
 }
 

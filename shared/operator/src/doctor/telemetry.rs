@@ -54,7 +54,7 @@ pub fn check(all: &[InstanceTelemetry<'_>], metrics: &MetricsConfig, prices: &Pr
         lacking.iter().take(SHOWN_MAX).map(|(quote, one)| finding(one, metrics, *quote)).collect();
     let rest = lacking.get(SHOWN_MAX..).unwrap_or_default();
     if !rest.is_empty() {
-        let sum = price::format_quote_sum(rest.iter().filter_map(|(quote, _)| *quote));
+        let sum = price::format_quote_sum(rest.iter().map(|(quote, _)| *quote));
         let found = format!("and {} more instances like these, {sum} together", rest.len());
         findings.push(DoctorFinding::warning("", found, REMEDY));
     }

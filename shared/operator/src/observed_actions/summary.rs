@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::money::{Amount, Rate};
+use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use super::{DueState, ObservedActionRow, ObservedActions};
@@ -14,11 +15,11 @@ use super::{DueState, ObservedActionRow, ObservedActions};
 pub struct ObservedSummary {
     /// The most expensive first; those at an unknown price last.
     pub rows: Vec<ObservedActionRow>,
-    /// Sum of the known savings.
-    #[serde(rename = "would_have_saved_usd")]
-    pub saved: Amount,
-    /// Number of rows at an unknown price, whose savings are not in the sum.
-    pub unknown_prices: usize,
+    /// Sum of the savings.
+    #[serde(rename = "would_have_saved_usd", serialize_with = "priced_sum::serialize_known")]
+    pub saved: PricedSum<Amount>,
+    /// Number of rows at an unknown price, which the sum lacks.
+    pub unknown_prices: u64,
     /// Number of rows whose resource was used again since.
     pub used_again: usize,
     /// Number of actions that are announced, and not due yet.
@@ -33,8 +34,8 @@ pub struct ObservedSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ScratchTotal {
     pub machines: usize,
-    pub usd_per_hour: Rate,
-    pub unknown_prices: usize,
+    #[serde(flatten)]
+    pub costs: PricedSum<Rate>,
 }
 
 impl ObservedActions {
@@ -43,16 +44,15 @@ impl ObservedActions {
     pub fn finish(self) -> ObservedSummary {
         let mut rows: Vec<ObservedActionRow> = self.resources.into_values().flatten().map(|one| one.row).collect();
         rows.sort_by_key(|row| (Reverse(row.saved), row.due_since));
-        let rates = || self.scratch.values();
+        let saved = PricedSum::from_parts(rows.iter().map(|row| row.saved));
         ObservedSummary {
-            saved: rows.iter().filter_map(|row| row.saved).sum(),
-            unknown_prices: rows.iter().filter(|row| row.saved.is_none()).count(),
+            saved,
+            unknown_prices: saved.unpriced(),
             used_again: rows.iter().filter(|row| row.used_again_at.is_some()).count(),
             not_due_yet: self.not_due_yet.values().sum(),
             scratch: ScratchTotal {
                 machines: self.scratch.len(),
-                usd_per_hour: rates().copied().flatten().sum(),
-                unknown_prices: rates().filter(|rate| rate.is_none()).count(),
+                costs: PricedSum::from_parts(self.scratch.values().copied()),
             },
             is_truncated: self.is_truncated,
             rows,
@@ -96,15 +96,10 @@ impl ObservedSummary {
             .into_iter()
             .map(|((verb, noun), count)| format!("{verb} {count} {noun}{}", if count == 1 { "" } else { "s" }))
             .collect();
-        let unknown = match (self.unknown_prices, self.rows.len()) {
-            (0, _) => String::new(),
-            (unknown, all) if unknown == all => ", at unknown prices".to_owned(),
-            (unknown, _) => format!(", and {unknown} at an unknown price"),
-        };
-        let saved = match self.unknown_prices {
-            unknown if unknown == self.rows.len() => String::new(),
-            0 => format!(", {}", self.saved),
-            _ => format!(", at least {}", self.saved),
+        let saved = match self.saved.known() {
+            None => ", at unknown prices".to_owned(),
+            Some(_) if self.saved.is_complete() => format!(", {}", self.saved.describe(|usd| usd.to_string())),
+            Some(_) => format!(" ({})", self.saved.describe(|usd| usd.to_string())),
         };
         let used = match self.used_again {
             0 => "none of them was".to_owned(),
@@ -112,22 +107,20 @@ impl ObservedSummary {
             used => format!("{used} of them were"),
         };
         let actions = parts.join(" and ");
-        format!("Enforce mode would have {actions} in the last {period}{saved}{unknown}; {used} used again since.")
+        format!("Enforce mode would have {actions} in the last {period}{saved}; {used} used again since.")
     }
 }
 
 impl ScratchTotal {
     fn describe(self) -> Option<String> {
-        let Self { machines, usd_per_hour, unknown_prices } = self;
+        let Self { machines, costs } = self;
         let (machines, verb, whose) = match machines {
             0 => return None,
             1 => ("1 machine".to_owned(), "notifies", "its"),
             several => (format!("{several} machines"), "notify", "their"),
         };
-        let rate = match unknown_prices {
-            0 => usd_per_hour.to_string(),
-            _ => format!("at least {usd_per_hour}"),
-        };
+        let rate = costs.describe(|rate| rate.to_string());
+        let rate = if costs.known().is_none() { "price unknown".to_owned() } else { rate };
         Some(format!(
             "{machines} ({rate}) only {verb}, because a stop would lose {whose} NVMe scratch: [idle] local_disk decides that."
         ))

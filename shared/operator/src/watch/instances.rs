@@ -9,6 +9,7 @@ use model::id::{Region, ResourceId, TeamName};
 use model::instance::{Instance, InstanceState};
 use model::money::Rate;
 use model::notification_log::{NotificationLog, NotificationLogs};
+use model::priced_sum::PricedSum;
 use model::usage::ActivityCache;
 use plan::report::RunRecord;
 use reaping::instances::{explain, learn_usage};
@@ -53,10 +54,8 @@ impl InstanceRow {
 pub struct InstanceTotals {
     pub running: usize,
     pub others: usize,
-    /// Cost of the instances with a known price.
-    pub usd_per_hour: Rate,
-    /// The number of instances that run at an unknown price.
-    pub unknown_prices: usize,
+    #[serde(flatten)]
+    pub costs: PricedSum<Rate>,
 }
 
 impl InstanceTotals {
@@ -66,8 +65,7 @@ impl InstanceTotals {
             let runs = row.gpu.state != super::GpuState::Off;
             totals.running += usize::from(runs);
             totals.others += usize::from(!runs);
-            totals.usd_per_hour = totals.usd_per_hour + row.usd_per_hour.unwrap_or_default();
-            totals.unknown_prices += usize::from(row.usd_per_hour.is_none());
+            totals.costs = totals.costs.with(row.usd_per_hour);
         }
         totals
     }

@@ -8,6 +8,7 @@ use model::id::{Region, RunId};
 use model::instance::Instance;
 use model::mode::Mode;
 use model::money::Rate;
+use model::priced_sum::PricedSum;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 
@@ -40,8 +41,9 @@ pub struct AwaitingApproval {
     pub function: String,
     pub run: RunId,
     pub actions: usize,
-    /// Saving by these actions, as far as prices are known.
-    pub usd_per_hour: Rate,
+    /// Saving by these actions.
+    #[serde(flatten)]
+    pub saves: PricedSum<Rate>,
 }
 
 impl RunLine {
@@ -93,7 +95,7 @@ pub(super) fn awaiting_approval(runs: &[RunRecord]) -> Vec<AwaitingApproval> {
     let awaiting = runs.iter().map(|run| {
         let tally = run.tally();
         let (function, run) = (run.function.clone(), run.run.clone());
-        AwaitingApproval { function, run, actions: tally.waiting, usd_per_hour: tally.at_stake }
+        AwaitingApproval { function, run, actions: tally.waiting, saves: tally.at_stake }
     });
     awaiting.filter(|one| one.actions > 0).collect()
 }

@@ -4,6 +4,7 @@ use ::jobs::Phase;
 use billing::budget::Budget;
 use model::mode::Mode;
 use model::money::{Amount, Rate};
+use model::priced_sum::PricedSum;
 use model::usage::LastInquiry;
 use proptest::prelude::*;
 use reaping::fixture::{InstanceBuilder, NOW, instance, jobs, log_of_instances, log_of_labels, placed, time, untagged};
@@ -237,7 +238,7 @@ fn the_dearest_comes_first_and_an_unknown_price_is_not_nothing() {
     let ids: Vec<&str> = shown.instances.iter().map(|row| row.instance.as_str()).collect();
     assert_eq!(ids, ["i-large", "i-small", "i-spot", "i-unknown", "i-stopped"]);
     let known = Rate::from_usd_micros_per_hour(55_040_000 + 1_006_000);
-    let expect = InstanceTotals { running: 4, others: 1, usd_per_hour: known, unknown_prices: 2 };
+    let expect = InstanceTotals { running: 4, others: 1, costs: PricedSum::new(known, 2) };
     assert_eq!(shown.totals, expect);
 }
 
@@ -313,7 +314,7 @@ fn what_awaits_approval_is_counted() {
     let mut given = facts(ENFORCE, vec![instance().build()]);
     given.runs = held("stop");
     let [awaiting] = dashboard(given).awaiting_approval.try_into().unwrap();
-    assert_eq!((awaiting.actions, awaiting.usd_per_hour), (1, Rate::from_usd_micros_per_hour(1_500_000)));
+    assert_eq!((awaiting.actions, awaiting.saves.known()), (1, Some(Rate::from_usd_micros_per_hour(1_500_000))));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, RunId};
 use model::money::Rate;
+use model::priced_sum::PricedSum;
 
 use super::{APPLIED, OutcomeKind, RecordedStep, RunRecord};
 
@@ -21,17 +22,13 @@ pub struct RunTrace {
 #[derive(Debug, Clone, PartialEq)]
 struct TracedAction {
     item: (Region, ResourceId),
-    saves: Rate,
+    saves: PricedSum<Rate>,
     outcome: OutcomeKind,
 }
 
 impl TracedAction {
     fn from_step(step: &RecordedStep) -> Self {
-        Self {
-            item: (step.region.clone(), step.resource.clone()),
-            saves: step.saves_usd_per_hour.unwrap_or_default(),
-            outcome: step.outcome,
-        }
+        Self { item: (step.region.clone(), step.resource.clone()), saves: step.saving(), outcome: step.outcome }
     }
 }
 
@@ -73,8 +70,8 @@ pub struct ApprovalStatus {
     pub settled: BTreeMap<(Region, ResourceId), OutcomeKind>,
     /// Number of actions that still await approval.
     pub waiting: usize,
-    /// Saving that these actions would bring, as far as prices are known.
-    pub at_stake: Rate,
+    /// Saving that these actions would bring.
+    pub at_stake: PricedSum<Rate>,
 }
 
 impl ApprovalStatus {
@@ -106,7 +103,7 @@ impl ApprovalStatus {
         status.superseded_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
         if status.superseded_by.is_none() {
             let left = plan.ends.iter().filter(|end| !status.settled.contains_key(&end.item));
-            (status.waiting, status.at_stake) = left.fold((0, Rate::ZERO), |(n, sum), end| (n + 1, sum + end.saves));
+            (status.waiting, status.at_stake) = (left.clone().count(), left.map(|end| end.saves).sum());
         }
         status
     }
@@ -163,7 +160,8 @@ mod tests {
         let status = ApprovalStatus::from_traces(&plan, &[others, std::slice::from_ref(&plan)].concat());
         let dollars = u64::try_from(waiting).unwrap();
         assert_eq!((status.waiting, status.done()), (waiting, done));
-        assert_eq!(status.at_stake, Rate::from_usd_micros_per_hour(dollars * 1_000_000));
+        let at_stake = Rate::from_usd_micros_per_hour(dollars * 1_000_000);
+        assert_eq!(status.at_stake, PricedSum::new(at_stake, 0));
         assert_eq!(status.applied_by.iter().map(RunId::as_str).collect::<Vec<_>>(), applied_by);
         assert_eq!(status.superseded_by.as_ref().map(RunId::as_str), superseded_by);
     }

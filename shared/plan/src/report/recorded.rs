@@ -5,18 +5,20 @@
 mod evidence;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use billing::price;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::money::Rate;
+use model::priced_sum::{self, PricedSum};
 use model::rule::Rule;
 use model::sagemaker::EndpointOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{OutcomeKind, RunUsage};
+use super::{ApprovalStatus, OutcomeKind, RunUsage};
 use crate::{NotifyOnlyReason, Skipped, Target};
 
 /// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
@@ -141,15 +143,18 @@ pub struct RunTally {
     pub not_reached: usize,
     /// Actions that await approval.
     pub waiting: usize,
-    /// Saving by the actions that were carried out, as far as prices are known.
-    #[serde(rename = "saved_usd_per_hour")]
-    pub saved: Rate,
-    /// Saving that the actions in observe mode would bring, as far as prices are known.
-    #[serde(rename = "would_save_usd_per_hour")]
-    pub would_save: Rate,
-    /// Saving that the actions that await approval would bring, as far as prices are known.
-    #[serde(rename = "at_stake_usd_per_hour")]
-    pub at_stake: Rate,
+    /// Saving by the actions that were carried out.
+    #[serde(rename = "saved_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
+    pub saved: PricedSum<Rate>,
+    /// Saving that the actions in observe mode would bring.
+    #[serde(rename = "would_save_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
+    pub would_save: PricedSum<Rate>,
+    /// Saving that the actions that await approval would bring.
+    #[serde(rename = "at_stake_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
+    pub at_stake: PricedSum<Rate>,
+    /// Number of these actions whose saving is unknown, which the sums lack; absent if they lack none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_prices: Option<NonZeroU64>,
 }
 
 impl RunRecord {
@@ -206,7 +211,7 @@ impl RunRecord {
     pub fn tally(&self) -> RunTally {
         let mut tally = RunTally::default();
         for step in &self.steps {
-            let saves = step.saves_usd_per_hour.filter(|_| step.stops_or_deletes()).unwrap_or_default();
+            let saves = step.saving();
             match step.outcome {
                 OutcomeKind::Done => {
                     tally.done += 1;
@@ -226,7 +231,19 @@ impl RunRecord {
                 OutcomeKind::NotReached => tally.not_reached += 1,
             }
         }
-        tally
+        tally.count_unknown_prices()
+    }
+}
+
+impl RunTally {
+    /// The tally after later runs: only what still awaits approval counts as waiting.
+    #[must_use]
+    pub fn after_approval(self, approval: &ApprovalStatus) -> Self {
+        Self { waiting: approval.waiting, at_stake: approval.at_stake, ..self }.count_unknown_prices()
+    }
+
+    fn count_unknown_prices(self) -> Self {
+        Self { unknown_prices: NonZeroU64::new((self.saved + self.would_save + self.at_stake).unpriced()), ..self }
     }
 }
 
@@ -235,6 +252,12 @@ impl RecordedStep {
     #[must_use]
     pub fn stops_or_deletes(&self) -> bool {
         matches!(self.action.as_str(), "stop" | "terminate" | "delete")
+    }
+
+    /// Returns the saving by the step, which is nothing where it stops or deletes nothing.
+    #[must_use]
+    pub fn saving(&self) -> PricedSum<Rate> {
+        if self.stops_or_deletes() { PricedSum::from_parts([self.saves_usd_per_hour]) } else { PricedSum::default() }
     }
 
     /// A scheduled action that was not reached needs no approval: the next run repeats it.

@@ -152,7 +152,7 @@ fn a_step_of_each_kind() {
 
 #[test]
 fn what_is_not_known_is_null() {
-    let anonymous = reaping::fixture::untagged().id("i-1").region("eu-west-1").build();
+    let anonymous = reaping::fixture::untagged().id("i-1").region("ap-east-2").build();
     let report = report(vec![(anonymous, unknown())]);
     let response = serde_json::to_value(Response::from_report(&report)).unwrap();
     let step = find_step(&response, "i-1");

@@ -113,7 +113,8 @@ fn a_managed_instance_is_listed_with_its_controller() {
 fn what_an_end_saves_is_known_or_not_or_nothing() {
     let rate = |builder: InstanceBuilder| price::rate(scan_one(builder, idle(), "")[0].price).map(Rate::usd_per_hour);
     assert_eq!(rate(instance()), Some(1.006));
-    assert_eq!(rate(instance().region("eu-central-1")), None);
+    assert_eq!(rate(instance().region("eu-central-1")), Some(1.258));
+    assert_eq!(rate(instance().region("ap-east-2")), None);
     assert_eq!(rate(instance().purchase(PurchaseOption::SpotOneTime)), None);
     assert_eq!(rate(instance().in_reservation("cr-0abc")), Some(0.0));
     let evidence = |builder| scan_one(builder, idle(), "").remove(0).evidence;
@@ -122,6 +123,10 @@ fn what_an_end_saves_is_known_or_not_or_nothing() {
     let named = evidence(instance().in_reservation("cr-0abc"));
     let command = "aws ec2 cancel-capacity-reservation --region us-east-1 --capacity-reservation-id cr-0abc";
     assert!(named.ends_with(&format!("until you release that capacity: `{command}`")), "{named}");
+}
+
+fn usd(usd: f64, unpriced: u64) -> PricedSum<Amount> {
+    PricedSum::new(Amount::from_usd(usd), unpriced)
 }
 
 #[test]
@@ -133,10 +138,9 @@ fn what_a_stop_does_not_save_is_a_cost_all_the_same() {
         scan(instance().id("i-3").prepaid(PrepaidCapacity::DedicatedHost)),
     ];
     let total = FindingTotal::from_findings(&findings);
-    let usd_cents = |rate: Option<Rate>| rate.map(Rate::usd_cents_per_month);
-    let (saved, costs) = (73_438, 73_438 + 4_017_920);
-    assert_eq!((usd_cents(total.rate()), usd_cents(total.saved_rate())), (Some(costs), Some(saved)));
-    assert_eq!((total.findings, total.unknown_prices), (3, 1), "the cost on a dedicated host is unknown, not nothing");
+    let (saved, costs) = (734.38, 734.38 + 40_179.20);
+    assert_eq!(total.costs, usd(costs, 1), "the cost on a dedicated host is unknown, not nothing");
+    assert_eq!((total.saves, total.findings), (usd(saved, 0), 3));
     sort(&mut findings);
     assert_eq!(order(&findings), ["i-2", "i-1", "i-3"]);
 }
@@ -211,10 +215,8 @@ fn each_kind_has_its_total_and_what_is_of_two_counts_in_each() {
         finding_of_kinds(None, &[FindingKind::Idle, FindingKind::Untagged]),
         finding_of_kinds(Some(2), &[FindingKind::Untagged]),
     ];
-    let totals = by_kind(&findings)
-        .into_iter()
-        .map(|(kind, total)| (kind.as_str(), total.usd_cents_per_month, total.findings, total.unknown_prices));
-    let expect = [("untagged", 6_00, 3, 1), ("uninstrumented", 4_00, 1, 0), ("idle", 1_00, 2, 1)];
+    let totals = by_kind(&findings).into_iter().map(|(kind, total)| (kind.as_str(), total.costs, total.findings));
+    let expect = [("untagged", usd(6.0, 1), 3), ("uninstrumented", usd(4.0, 0), 1), ("idle", usd(1.0, 1), 2)];
     assert_eq!(totals.collect::<Vec<_>>(), expect);
 }
 
@@ -338,15 +340,17 @@ fn each_team_has_its_total() {
         finding("i-4", None, Some(2)),
     ];
     let totals = by_team(&findings);
-    let rows: Vec<_> =
-        totals.iter().map(|(team, total)| (team.map(TeamName::as_str), total.findings, total.unknown_prices)).collect();
+    let rows: Vec<_> = totals
+        .iter()
+        .map(|(team, total)| (team.map(TeamName::as_str), total.findings, total.costs.unpriced()))
+        .collect();
     assert_eq!(rows, [(Some("vision"), 1, 0), (None, 1, 0), (Some("nlp"), 2, 1)]);
     let total = FindingTotal::from_findings(&findings);
-    assert_eq!((total.usd_cents_per_month, total.findings, total.unknown_prices), (8_00, 4, 1));
+    assert_eq!((total.costs, total.findings), (usd(8.0, 1), 4));
     assert_eq!(by_team(&[]), []);
     assert_eq!(
-        (FindingTotal::from_findings(&findings[2..3]).rate(), FindingTotal::from_findings(&[]).rate()),
-        (None, None)
+        [&findings[2..3], &[]].map(|some| FindingTotal::from_findings(some).costs.known()),
+        [None, Some(Amount::ZERO)]
     );
 }
 
@@ -354,6 +358,5 @@ fn each_team_has_its_total() {
 fn a_total_is_what_the_shown_prices_come_to() {
     let findings = [0; 60].map(|_| scan_volume(volume()).remove(0));
     let total = FindingTotal::from_findings(&findings);
-    assert_eq!(total.usd_cents_per_month, 240_000);
-    assert_eq!(total.rate().map(Rate::usd_cents_per_month), Some(240_000));
+    assert_eq!(total.costs, usd(2_400.0, 0));
 }

@@ -26,7 +26,7 @@ pub(super) fn headline(report: &MonthReport) -> Markup {
             div { dt { "Saved by Curfew" }
                 @if report.has_audit_records { dd { (money.saved) (notes(&money.saved_omissions())) } }
                 @else { dd { "unknown" small { (NO_AUDIT_RECORDS) } } } }
-            @if !report.is_over { div { dt { "Waste that still runs" } dd { (monthly(money.waste))
+            @if !report.is_over { div { dt { "Waste that still runs" } dd { (money.waste.describe_shortly(monthly))
                 small { "a month if nothing changes: what it costs from now on, and no part of the sum spent" }
                 (notes(&unpriced_waste(report))) } } }
             @if money.spot_saved.is_a_cent() { div { dt { "Saved by Spot" } dd { (money.describe_spot_saved()) } } }
@@ -39,11 +39,11 @@ fn spent(report: &MonthReport) -> Markup {
     if !report.has_ledger {
         return html! { dd { "unknown" small { "No ledger of this month could be read." } } };
     }
-    let budget = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?)));
+    let budget = money.budget.and_then(|budget| Some((budget, money.spent.known()?.percent_of(budget)?)));
     let until = if report.is_over { "" } else { " by the same day" };
-    html! { dd { (money.at_least()) (money.spent) (notes(&money.spent_omissions()))
+    html! { dd { (money.spent_in_regions()) (notes(&money.spent_omissions()))
     @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } }
-    (above(money.spent, money.budget))
+    (above(money.spent.known().unwrap_or_default(), money.budget))
     @if let Some(spend) = money.past.previous_month { small { (spend) " in the month before" (until) } } } }
 }
 
@@ -86,6 +86,6 @@ fn team_row(report: &MonthReport, row: &TeamRow) -> Markup {
         td.n data-label="Budget" { (optional(row.budget)) }
         td.n.alarm[is_above] data-label="Expected" { (optional(row.forecast)) @if is_above { span.note { "above budget" } } }
         td.n data-label="Saved" { (row.saved) @for omission in crate::sums::unpriced_savings(row.unpriced_savings) { span.muted.note { (omission) } } }
-        td.n data-label="Waste a month" { (monthly(row.waste)) } td.n data-label="Idle" { (idle) }
+        td.n data-label="Waste a month" { (row.waste.describe_shortly(monthly)) } td.n data-label="Idle" { (idle) }
     } }
 }

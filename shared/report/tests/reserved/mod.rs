@@ -39,8 +39,8 @@ fn what_a_stop_does_not_save_is_wasted_all_the_same() {
     let newest = record(NOW, &steps, &json!({ "notified": ["i-3"] }));
     let report = MonthReport::from_facts(&facts(NOW, ledger(NOW, items), &[told], newest));
     assert_eq!(waste(&report), ["i-1 4 0", "i-3 4 0", "i-4 1 1", "i-2 unknown 0"]);
-    assert_eq!(report.headline.waste.usd_micros_per_hour(), 9_000_000);
-    let sum = "$6,570.00 a month if nothing changes, of which stops save $730.00; 1 without a known price not counted:";
+    assert_eq!(report.headline.waste.known().map(Rate::usd_micros_per_hour), Some(9_000_000));
+    let sum = "at least $6,570.00 a month if nothing changes, of which stops save $730.00; 1 without a price:";
     assert!(digest(&report).contains(&format!("4 resources waste {sum}")), "{}", digest(&report));
     assert!(render_html(&report).contains("$6,570.00 a month if nothing changes, of which stops save $730.00"));
 }

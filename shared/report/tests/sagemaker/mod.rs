@@ -50,7 +50,7 @@ fn what_ran_under_sagemaker_counts_and_a_stopped_job_saves_nothing() {
     // Two endpoints for 24 hours, and a job for 12. Only one of the endpoints was announced.
     assert_eq!(
         (team.spent.to_string(), team.saved.to_string(), idle),
-        ("$60.00".into(), "$0.00".into(), (22, "$22.00".into()))
+        ("$60.00".into(), "unknown".into(), (22, "$22.00".into()))
     );
 }
 

@@ -297,6 +297,12 @@ fn an_incomplete_figure_has_a_plus() {
     for budget in [&without_price, &uncertain, &blind] {
         assert_eq!(row(budget.clone()).spent().unwrap(), "$4,210.13+");
     }
+    let nothing_priced = Budget { spent_usd: Amount::ZERO, usd_per_hour: 0.0, ..without_price.clone() };
+    assert_eq!(row(nothing_priced.clone()).spent().unwrap(), "unknown");
+    let facts = row(nothing_priced).facts();
+    let figures =
+        ["spent", "burn rate"].map(|label| facts.iter().find(|fact| fact.label == label).unwrap().figure.as_str());
+    assert_eq!(figures, ["unknown"; 2]);
     let exact = Budget { uncertain_usd: usd(0.009), ..within_budget() };
     assert_eq!((row(exact.clone()).spent().unwrap().as_str(), row(exact.clone()).at_least), ("$4,210.13", false));
     assert_eq!(row(Budget { as_of: None, ..without_price.clone() }).spent(), None);

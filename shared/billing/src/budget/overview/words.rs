@@ -8,6 +8,7 @@ use model::id::TeamName;
 use model::mode::Mode;
 use model::money::Amount;
 use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
+use model::priced_sum::PricedSum;
 
 use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_no_team};
 use crate::budget::{Budget, BudgetRemainder, BudgetVerdict, observation_gap};
@@ -75,7 +76,8 @@ impl BudgetRow {
         let mut facts = Vec::new();
         let unset = if budget.budget_usd.is_some() { String::new() } else { self.unset() };
         facts.push(fact("budget", budget.budget_usd, unset));
-        facts.push(fact("spent", Some(budget.spent_usd), spent(budget, self.percent)));
+        let figure = budget.spent().known().map_or_else(|| "unknown".to_owned(), |usd| usd.to_string());
+        facts.push(BudgetFigure { label: "spent", figure, words: spent(budget, self.percent) });
         if let Some(since) = budget.ledger_since {
             let words = format!(
                 "the ledger starts at {}: what stopped before is not in it",
@@ -98,10 +100,9 @@ impl BudgetRow {
         }
         if matches!(self.state, BudgetDataState::Fresh | BudgetDataState::Stale) {
             facts.push(fact("forecast", budget.forecast_usd, forecast(budget, self.forecast_percent)));
-            let rate = format!("{}", budget.burn());
             facts.push(BudgetFigure {
                 label: "burn rate",
-                figure: rate,
+                figure: describe_burn(budget),
                 words: "as far as prices are known".to_owned(),
             });
         }
@@ -126,11 +127,12 @@ impl BudgetRow {
         if self.over { "What would bring it back under its budget" } else { "What would keep it under its budget" }
     }
 
-    /// The spend, for a table: with a plus if it may be more.
+    /// The spend, for a table: with a plus if it may be more, and unknown if nothing has a price.
     #[must_use]
     pub fn spent(&self) -> Option<String> {
         let budget = self.budget.as_ref().filter(|_| self.state != BudgetDataState::Absent)?;
-        Some(format!("{}{}", budget.spent_usd, if self.at_least { "+" } else { "" }))
+        let spent = budget.spent().known();
+        Some(spent.map_or_else(|| "unknown".to_owned(), |usd| format!("{usd}{}", if self.at_least { "+" } else { "" })))
     }
 
     /// Describes the setting that would give the holder a budget.
@@ -142,6 +144,12 @@ impl BudgetRow {
         };
         format!("none; the configuration sets it: monthly_budget_usd in {section}")
     }
+}
+
+/// Without a price of anything, what runs has no rate of zero.
+fn describe_burn(budget: &Budget) -> String {
+    let unpriced = u64::try_from(budget.unpriced.len()).unwrap_or(u64::MAX);
+    PricedSum::new(budget.burn(), unpriced).known().map_or_else(|| "unknown".to_owned(), |rate| rate.to_string())
 }
 
 fn over_by(budget: &Budget) -> Option<Amount> {

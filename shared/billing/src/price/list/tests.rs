@@ -108,6 +108,34 @@ fn unrequested_answers_do_not_count() {
 }
 
 #[test]
+fn an_answer_of_a_family_has_a_price_for_each_type() {
+    let of = |name: &str, usd: &str| with(g5(usd), "/product/attributes/instanceType", json!(name));
+    let products = [
+        g5("1.0060000000"),
+        of("g6.xlarge", "0.8048000000"),
+        of("g6.12xlarge", "1"),
+        of("g6.12xlarge", "2"),
+        with(of("g6e.xlarge", "1.861"), "/product/attributes/tenancy", json!("Dedicated")),
+        with(of("p5.48xlarge", "55.04"), "/product/attributes/regionCode", json!("us-east-2")),
+    ];
+    let texts: Vec<String> = products.iter().map(Value::to_string).collect();
+    let found = on_demand_of_family(&texts, &"us-east-1".into()).unwrap();
+    let found: Vec<_> = found.iter().map(|(name, rate)| (name.as_str(), rate.map(Rate::usd_micros_per_hour))).collect();
+    assert_eq!(found, [("g5.xlarge", Some(1_006_000)), ("g6.12xlarge", None), ("g6.xlarge", Some(804_800))]);
+    assert!(on_demand_of_family(&["{".to_owned()], &"us-east-1".into()).is_err());
+}
+
+#[test]
+fn a_family_is_asked_for_as_its_types_are() {
+    let (region, name) = ("us-east-1".into(), TypeName::from("g5.xlarge"));
+    assert_eq!(family_filters(&region, InstanceFamily::Gpu)[1..], instance_filters(&region, &name)[1..]);
+    let family = |name: &str| family_filters(&region, InstanceFamily::from_type(&name.into()))[0].1.to_owned();
+    assert_eq!([family("p5.48xlarge"), family("g6f.large")], ["GPU instance"; 2]);
+    assert_eq!(["trn1.2xlarge", "inf2.xlarge", "dl1.24xlarge"].map(family), ["Machine Learning ASIC Instances"; 3]);
+    assert_eq!(family("vt1.3xlarge"), "Media Accelerator Instances");
+}
+
+#[test]
 fn what_cannot_be_read_is_an_error() {
     for broken in ["", "null", "{}", "{\"product\":{}}", "{\"product\":{\"attributes\":{}},\"terms\":7}"] {
         let texts = [g5("1").to_string(), broken.to_owned()];

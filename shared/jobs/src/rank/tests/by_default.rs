@@ -80,8 +80,8 @@ fn the_bound_rests_on_every_machine_that_fits() {
     assert_snapshot!(check_config("", &on_spot(None, None), &[no_spot.clone(), bigger("g5.12xlarge")], &[]), @"none: no machine that the job gets by default can be bought as it asks; left out: g5.12xlarge at $5.67/h: above $1.58/h, 3 times the cheapest on demand; to allow one, name it in `gpu.types`, or its price in `limits.max_usd_per_hour`");
     let dear_now = [("us-east-1a", "g4dn.xlarge", 600_000)];
     assert_snapshot!(check_config("", &on_spot(None, None), &[pool("us-east-1a", "g4dn.xlarge"), bigger("g5.12xlarge")], &dear_now), @"none: every Spot price that is known is above its limit: the cheapest is g4dn.xlarge in us-east-1a at $0.60/h, above what it costs on demand, $0.526/h; left out: g5.12xlarge at $5.67/h: above $1.58/h, 3 times the cheapest on demand; to allow one, name it in `gpu.types`, or its price in `limits.max_usd_per_hour`");
-    let elsewhere = [pool("us-east-2a", "g5.xlarge"), bigger("g5.12xlarge")];
-    assert_snapshot!(check_config("", &terms(), &elsewhere, &[]), @"none: no price is known of g5.xlarge in us-east-2, and none is guessed: it is asked for again; left out: g5.12xlarge at $5.67/h: above $3.02/h, 3 times the cheapest on demand; to allow one, name it in `gpu.types`, or its price in `limits.max_usd_per_hour`");
+    let elsewhere = [pool("ap-east-2a", "g5.xlarge"), bigger("g5.12xlarge")];
+    assert_snapshot!(check_config("", &terms(), &elsewhere, &[]), @"none: no price is known of g5.xlarge in ap-east-2, and none is guessed: it is asked for again; left out: g5.12xlarge at $5.67/h: above $3.02/h, 3 times the cheapest on demand; to allow one, name it in `gpu.types`, or its price in `limits.max_usd_per_hour`");
     // A price that nobody knows of any region is left out, and named.
     let unknown = bigger("g9.xlarge");
     assert_snapshot!(check_config("", &terms(), &[unknown, pool("us-east-1a", "g5.xlarge")], &[]), @r"
@@ -120,6 +120,6 @@ fn the_configuration_has_the_last_word() {
     ");
     assert_snapshot!(check_config("[teams.vision]\nusd_per_hour_max = 0.5", &limited(90.0, named), &all(), &[]), @"none: every price that is known is above its limit: the cheapest is g5.xlarge on demand in us-east-1a at $1.006/h, above `[teams.vision] usd_per_hour_max`, $0.50/h");
     // A ceiling is no price, and allows nothing by itself.
-    let elsewhere = [pool("eu-west-1a", "g5.xlarge")];
-    assert_snapshot!(check_config("[jobs]\nusd_per_hour_max = 2", &on_spot(None, None), &elsewhere, &[("eu-west-1a", "g5.xlarge", 1)]), @"none: no price is known of g5.xlarge in eu-west-1, and none is guessed: it is asked for again");
+    let elsewhere = [pool("ap-east-2a", "g5.xlarge")];
+    assert_snapshot!(check_config("[jobs]\nusd_per_hour_max = 2", &on_spot(None, None), &elsewhere, &[("ap-east-2a", "g5.xlarge", 1)]), @"none: no price is known of g5.xlarge in ap-east-2, and none is guessed: it is asked for again");
 }

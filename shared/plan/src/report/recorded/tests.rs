@@ -119,7 +119,7 @@ fn a_run_in_figures() {
         step("stop", "idle", "already-gone"),
         step("stop", "idle", "failed"),
     ]);
-    let rate = |cents| Rate::from_usd_micros_per_hour(cents);
+    let rate = |usd_micros| PricedSum::new(Rate::from_usd_micros_per_hour(usd_micros), 0);
     assert_eq!(
         read(record("run-1", steps)).tally(),
         RunTally {
@@ -133,8 +133,26 @@ fn a_run_in_figures() {
             saved: rate(1_006_000),
             would_save: rate(1_006_000),
             at_stake: rate(1_006_000),
+            unknown_prices: None,
         }
     );
+}
+
+#[test]
+fn a_sum_without_a_price_is_unknown() {
+    let mut unpriced = step("stop", "idle", "done");
+    unpriced["saves_usd_per_hour"] = Value::Null;
+    let mut mark = unpriced.clone();
+    mark["action"] = json!("mark");
+    let tally = read(record("run-1", json!([unpriced, mark]))).tally();
+    assert_eq!(
+        (tally.saved, tally.would_save, tally.unknown_prices),
+        (PricedSum::new(Rate::ZERO, 1), PricedSum::default(), NonZeroU64::new(1))
+    );
+    let json = serde_json::to_value(tally).unwrap();
+    assert_eq!((&json["saved_usd_per_hour"], &json["would_save_usd_per_hour"]), (&Value::Null, &json!(0.0)));
+    let waits = ApprovalStatus { waiting: 1, at_stake: PricedSum::new(Rate::ZERO, 1), ..ApprovalStatus::default() };
+    assert_eq!(tally.after_approval(&waits).unknown_prices, NonZeroU64::new(2));
 }
 
 #[test]

@@ -1,0 +1,166 @@
+//! A sum of prices, and what it lacks.
+
+use std::fmt;
+use std::ops::Add;
+
+use serde::{Serialize, Serializer};
+
+use crate::money::Rate;
+
+/// A sum of prices, some of which may be unknown: rates of resources, or amounts of time. It has no notation without what it lacks, and a sum
+/// without any price is unknown, never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct PricedSum<T> {
+    priced: T,
+    /// What has no price: a number of parts, or of seconds.
+    unpriced: u64,
+}
+
+impl<T: Copy + Default + PartialEq + Add<Output = T>> PricedSum<T> {
+    #[must_use]
+    pub const fn new(priced: T, unpriced: u64) -> Self {
+        Self { priced, unpriced }
+    }
+
+    /// The sum of these parts; `None` is one without a price.
+    pub fn from_parts(parts: impl IntoIterator<Item = Option<T>>) -> Self {
+        parts.into_iter().fold(Self::default(), Self::with)
+    }
+
+    /// The sum with one part more.
+    #[must_use]
+    pub fn with(self, part: Option<T>) -> Self {
+        Add::add(self, part.map_or(Self::new(T::default(), 1), |priced| Self::new(priced, 0)))
+    }
+
+    /// The sum of what has a price, which is a lower bound if anything has none; `None` if nothing that costs has a price.
+    #[must_use]
+    pub fn known(self) -> Option<T> {
+        (self.is_complete() || self.priced != T::default()).then_some(self.priced)
+    }
+
+    /// The number of parts, or of seconds, without a price.
+    #[must_use]
+    pub const fn unpriced(self) -> u64 {
+        self.unpriced
+    }
+
+    /// `true` if everything has a price.
+    #[must_use]
+    pub const fn is_complete(self) -> bool {
+        self.unpriced == 0
+    }
+
+    /// `true` for a complete sum of nothing, which a table may leave out.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.is_complete() && self.priced == T::default()
+    }
+
+    /// The sum for people, with the number of parts that it lacks: `at least $2.01/h; 1 without a price`; `unknown` if nothing has a price.
+    #[must_use]
+    pub fn describe(self, format: impl Fn(T) -> String) -> String {
+        match self.known() {
+            Some(_) if !self.is_complete() => {
+                format!("{}; {} without a price", self.describe_shortly(format), self.unpriced)
+            }
+            _ => self.describe_shortly(format),
+        }
+    }
+
+    /// The sum for a line that is short of room: `at least $2.01/h`, or `unknown`.
+    #[must_use]
+    pub fn describe_shortly(self, format: impl Fn(T) -> String) -> String {
+        let at_least = if self.is_complete() { "" } else { "at least " };
+        self.known().map_or_else(|| "unknown".to_owned(), |sum| format!("{at_least}{}", format(sum)))
+    }
+}
+
+/// The notation of [`PricedSum::describe_shortly`].
+impl<T: Copy + Default + PartialEq + Add<Output = T> + fmt::Display> fmt::Display for PricedSum<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.describe_shortly(|sum| sum.to_string()))
+    }
+}
+
+impl<T: Add<Output = T>> Add for PricedSum<T> {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { priced: Add::add(self.priced, other.priced), unpriced: self.unpriced.saturating_add(other.unpriced) }
+    }
+}
+
+impl<T: Copy + Default + PartialEq + Add<Output = T>> std::iter::Sum for PricedSum<T> {
+    fn sum<I: Iterator<Item = Self>>(sums: I) -> Self {
+        sums.fold(Self::default(), Add::add)
+    }
+}
+
+/// USD per hour, a JSON number or null, with the number of parts that it lacks: `"usd_per_hour": 2.01, "unknown_prices": 1`. A structure that has
+/// other fields flattens it.
+impl Serialize for PricedSum<Rate> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Fields {
+            usd_per_hour: Option<Rate>,
+            unknown_prices: u64,
+        }
+        Fields { usd_per_hour: self.known(), unknown_prices: self.unpriced }.serialize(serializer)
+    }
+}
+
+/// Serialises what is known of a sum, a JSON number or null, for a structure that has what the sum lacks in a field of its own:
+/// `#[serde(serialize_with = "priced_sum::serialize_known")]`.
+///
+/// # Errors
+///
+/// The serializer's own.
+pub fn serialize_known<T, S: Serializer>(sum: &PricedSum<T>, serializer: S) -> Result<S::Ok, S::Error>
+where
+    T: Copy + Default + PartialEq + Add<Output = T> + Serialize,
+{
+    sum.known().serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(usd: f64) -> Rate {
+        Rate::from_usd_per_hour(usd)
+    }
+
+    #[test]
+    fn a_sum_is_shown_with_what_it_lacks() {
+        let check = |parts: &[Option<Rate>], expect: [&str; 3]| {
+            let sum = PricedSum::from_parts(parts.iter().copied());
+            let shown = [sum.describe(|rate| rate.to_string()), sum.to_string()];
+            assert_eq!([&shown[0], &shown[1], &serde_json::to_string(&sum).unwrap()], expect, "{parts:?}");
+        };
+        check(&[], ["$0.00/h", "$0.00/h", r#"{"usd_per_hour":0.0,"unknown_prices":0}"#]);
+        check(&[Some(rate(0.0))], ["$0.00/h", "$0.00/h", r#"{"usd_per_hour":0.0,"unknown_prices":0}"#]);
+        check(
+            &[Some(rate(1.5)), Some(rate(0.5))],
+            ["$2.00/h", "$2.00/h", r#"{"usd_per_hour":2.0,"unknown_prices":0}"#],
+        );
+        check(
+            &[Some(rate(1.5)), None, None],
+            ["at least $1.50/h; 2 without a price", "at least $1.50/h", r#"{"usd_per_hour":1.5,"unknown_prices":2}"#],
+        );
+        for nothing_priced in [&[None][..], &[None, None], &[Some(rate(0.0)), None]] {
+            let lacks = nothing_priced.iter().filter(|part| part.is_none()).count();
+            let json = format!(r#"{{"usd_per_hour":null,"unknown_prices":{lacks}}}"#);
+            check(nothing_priced, ["unknown", "unknown", &json]);
+        }
+    }
+
+    #[test]
+    fn sums_are_added_with_what_they_lack() {
+        let (one, other) = (PricedSum::from_parts([Some(rate(1.0)), None]), PricedSum::from_parts([None::<Rate>]));
+        assert_eq!(one + other, PricedSum::new(rate(1.0), 2));
+        assert_eq!([one, other].into_iter().sum::<PricedSum<Rate>>(), one + other);
+        assert!(PricedSum::from_parts([Some(rate(0.0))]).is_zero() && !other.is_zero() && !one.is_zero());
+        let most = PricedSum::new(Rate::ZERO, u64::MAX);
+        assert_eq!((most + other).unpriced(), u64::MAX);
+    }
+}
