@@ -23,12 +23,9 @@ pub fn local_disk_notification(
     memory: &NotificationLogs,
     now: Timestamp,
 ) -> Option<Notification> {
-    let known: Vec<_> = withheld.iter().filter_map(|step| step.saves).collect();
-    let cost = match known.len() {
-        0 => "an unknown amount".to_owned(),
-        priced if priced < withheld.len() => format!("at least {}", format_quote_sum(known.into_iter())),
-        _ => format_quote_sum(known.into_iter()),
-    };
+    let quotes = withheld.iter().map(|step| step.saves);
+    let is_priced = quotes.clone().any(|quote| quote.is_some());
+    let cost = if is_priced { format_quote_sum(quotes) } else { "an unknown amount".to_owned() };
     let (instances, cost_verb, whose) = match withheld.len() {
         0 => return None,
         1 => ("1 idle instance".to_owned(), "costs", "its"),

@@ -233,7 +233,7 @@ impl Quarter {
             usage: None,
             gaps: Vec::new(),
         };
-        MonthReport::from_facts(&facts).headline.saved
+        MonthReport::from_facts(&facts).headline.saved.known().unwrap_or_default()
     }
 }
 
