@@ -180,8 +180,11 @@ def schedules() -> dict[str, timedelta]:
     """How often template.yaml wakes each function."""
     found = {}
     for name, logical_id in logical_ids().items():
-        events = resources()[logical_id]["Properties"]["Events"].values()
-        [rate] = [one["Properties"]["Schedule"] for one in events if "Schedule" in one["Properties"]]
+        events = resources()[logical_id]["Properties"].get("Events", {}).values()
+        rates = [one["Properties"]["Schedule"] for one in events if "Schedule" in one["Properties"]]
+        if not rates:
+            continue  # people wake it
+        [rate] = rates
         often = re.fullmatch(r"rate\((\d+) minutes?\)|cron\(\d+/(\d+) \* \* \* \? \*\)", rate)
         rarely = re.fullmatch(r"cron\(\d+ (\*|\d+) \* \* \? \*\)", rate)
         assert often or rarely, rate

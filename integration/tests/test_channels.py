@@ -158,6 +158,7 @@ def test_an_owner_is_mailed_and_reads_what_no_subscriber_does(aws: LocalAws) -> 
         run = account.tick()
         assert [run.said(gpu)[2] for gpu in (ours, foreign, refused)] == ["done", "observed", "not-reached"]
         assert [account.state(gpu) for gpu in (ours, foreign, refused)] == ["stopped", "running", "running"]
+        assert not any(refused in one["message"] for one in aws.messages()), "nobody reads it there, and each run would repeat it"
 
 
 def test_the_digest_goes_to_both(aws: Any) -> None:

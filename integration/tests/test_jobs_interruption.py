@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobs import JobAccount
 from local_aws.client import REGION
 from reaping import EUROPE
+from test_channels import AccountTopic
 
 CALLS_MAX = 6
 
@@ -29,6 +30,20 @@ def test_a_warning_launches_the_next_attempt_in_six_calls(jobs: JobAccount) -> N
     assert job.document["previous_attempt"]["instance"] == first
     assert jobs.aws.tags(job.machine)["curfew:attempt"] == "2"
     assert first in run.messages[0]["message"] or job.machine in run.messages[0]["message"]
+
+
+def test_the_account_hears_of_a_warning_with_the_run_of_the_minute(jobs: JobAccount) -> None:
+    """A storm of warnings is as many runs at once, and their messages would suspend the subscription that all depends on."""
+    topic = AccountTopic(jobs)
+    job = jobs.running()
+    job.beats()
+    topic.received()
+    run = jobs.warn(job.machine)
+    assert job.attempt == 2 and [one["attributes"]["team"] for one in run.messages] == ["vision"]
+    assert topic.received() == []
+    jobs.tick()
+    [message] = topic.received()
+    assert job.id in message["message"] and "SNS did not accept" not in message["message"]
 
 
 def test_state_changes_and_rebalances_only_start_a_look(jobs: JobAccount) -> None:

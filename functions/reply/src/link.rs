@@ -104,7 +104,11 @@ impl OpenLink {
             "a link is used"
         );
         self.link.used = Some(LinkUse { choice, at, from });
-        clients.store.write_reply_link(&self.hash, &self.link, self.etag.as_deref()).await?;
+        match clients.store.write_reply_link(&self.hash, &self.link, self.etag.as_deref()).await {
+            // The answer to this very write may have been lost, and its repetition refused.
+            Err(StoreError::Lost { .. }) if self.is_written(clients).await? => {}
+            written => drop(written?),
+        }
         let done = match (&offer.step, seen) {
             (ReplyStep::WriteTag { key, value }, seen) => write_tag(&clients.aws, seen, key, value).await,
             (ReplyStep::StartNotebook, ObservedResource::SageMaker(notebook)) => {
@@ -113,6 +117,14 @@ impl OpenLink {
             _ => start(&clients.aws, &self.link.region, &self.link.resource).await,
         };
         done.map_err(LinkError::from)
+    }
+}
+
+impl OpenLink {
+    /// Returns `true` if the document has this use of the link.
+    async fn is_written(&self, clients: &Clients) -> Result<bool, LinkError> {
+        let written = clients.store.read_reply_link(&self.hash).await?.value;
+        Ok(written.is_some_and(|link| link.used == self.link.used))
     }
 }
 

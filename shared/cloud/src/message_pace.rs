@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep_until};
 
 /// Messages of a function a second, in one process. Amazon SNS suspends an e-mail subscription that gets more than 10 messages in a second (SNS
 /// developer guide, "Email subscription setup and management"). All schedules but the daily report's begin in different minutes, and two functions
-/// at once are the most that is likely; nothing bounds several invocations of `run-jobs` at once, each of which rarely has more than one message.
+/// at once are the most that is likely. Nothing bounds the invocations of `run-jobs` for Spot warnings: each rarely has more than one message,
+/// and that to the teams' topic alone.
 const PER_SECOND: usize = 2;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 //! accepted, and the event bus each notification once, when it counts as sent. What they do not accept is a gap, and is not sent
 //! again: people are notified of the gap as of any other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join;
@@ -38,21 +38,24 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let audiences: Vec<Audience> = self.channels.topics.all().map(|(audience, _)| audience).collect();
         let urls = self.write_reply_links(report, notifications).await;
         let linked = notify::with_links(notifications, &urls);
-        let messages = notify::messages(report, &linked, memory, &audiences, recipients.subscriptions);
+        let sending: Vec<Audience> =
+            audiences.iter().copied().filter(|audience| recipients.postponed != Some(*audience)).collect();
         let mails = recipients.owner_sender.map(|sender| notify::owner_mails(report, &linked, sender));
+        let refusals = self.mail_owners(recipients.owner_sender, mails.unwrap_or_default()).await;
+        let unmailed: BTreeSet<String> = refusals.keys().cloned().collect();
+        let heard = recipients.without_unheard(&linked, &audiences, report.function, &unmailed);
+        let messages = notify::messages(report, &heard, memory, &sending, recipients.subscriptions);
         let sent = stream::iter(messages).map(|message| async move {
             let sent = self.publish(&message).await;
             (message, sent)
         });
-        let mailed = self.mail_owners(recipients.owner_sender, mails.unwrap_or_default());
-        let (sent, refusals) = join(sent.buffered(AT_ONCE).collect::<Vec<_>>(), mailed).await;
+        let sent: Vec<(Message, Result<(), CallError>)> = sent.buffered(AT_ONCE).collect().await;
         let (mut errors, mut messages) = (Vec::new(), Vec::new());
         for (message, sent) in sent {
             let is_accepted = sent.is_ok();
             errors.extend(sent.err().map(|error| (message.teams.clone(), error)));
             messages.push((message, is_accepted));
         }
-        let unmailed = refusals.keys().cloned().collect();
         let answers = Answers { audiences: &audiences, messages: &messages, unmailed };
         let delivery = Delivery::new(answers, report, notifications, recipients);
         let find_error = |step: &Step| {

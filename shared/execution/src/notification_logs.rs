@@ -11,7 +11,7 @@ use ports::{Cloud, Documents, StoreError, Versioned};
 use crate::{AT_ONCE, Run};
 
 /// Limit of lost swaps in a row, after which the cause is not another run.
-const OWE_TRIES_MAX: usize = 3;
+const OWE_TRIES_MAX: usize = 10;
 
 /// The logs of earlier runs, and the gaps.
 pub struct RecalledLogs {

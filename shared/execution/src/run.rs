@@ -181,7 +181,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
         let ceiling = subscribers.ceiling().clone();
         let owner_sender = subscribers.owner_sender().cloned();
-        let recipients = Recipients { subscriptions: ceiling.subscriptions(), owner_sender: owner_sender.as_ref() };
+        let recipients =
+            Recipients { subscriptions: ceiling.subscriptions(), owner_sender: owner_sender.as_ref(), postponed: None };
         let blocked = subscribers.check(&mut report, &recalled.memory, self.channels, self.cloud.home());
         let may_stop = self.record_ahead(&mut report).await;
         let unrecorded = if may_stop { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
@@ -320,7 +321,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         } else if !gaps.is_empty() {
             let notifications: Vec<Notification> =
                 gaps.iter().map(|gap| notify::gap_notification(gap, recalled.home())).collect();
-            self.notify_teams(report, &notifications, &NotificationLogs::new(), Recipients::default()).await;
+            let recipients = Recipients { postponed: delivery.postponed(), ..Recipients::default() };
+            self.notify_teams(report, &notifications, &NotificationLogs::new(), recipients).await;
             report.gaps.extend(gaps);
         }
         for gap in &report.gaps {

@@ -37,10 +37,10 @@ pub struct Subscribers {
 impl Subscribers {
     /// Subscriptions that were checked before, or need not be.
     #[must_use]
-    pub const fn checked(ceiling: Ceiling) -> Self {
+    pub const fn checked(ceiling: Ceiling, owner_sender: Option<OwnerSender>) -> Self {
         Self {
             ceiling,
-            owner_sender: None,
+            owner_sender,
             gap: None,
             enforced: BTreeSet::new(),
             enforces_by_default: false,
@@ -59,7 +59,7 @@ impl Subscribers {
     /// Reads the subscriptions. Calls SNS only if something could be enforced.
     pub(crate) async fn read<C: Cloud, D>(run: &Run<'_, C, D>, config: &Config) -> Self {
         if run.mode == Mode::Observe {
-            return Self::checked(Ceiling::fixed(Mode::Observe));
+            return Self::checked(Ceiling::fixed(Mode::Observe), None);
         }
         let (ceiling, gap) = match run.cloud.subscriptions(&run.channels.topics).await {
             Ok(subscriptions) => (Ceiling::with_readers(run.mode, run.function, subscriptions), None),

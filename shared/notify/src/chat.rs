@@ -40,7 +40,7 @@ pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
     let (team, function, severity) = (short(&message.team), message.function, message.severity);
     let resources: Vec<String> = message.resources.iter().take(RESOURCES_MAX).map(|id| short(id.as_str())).collect();
     let token = match (own_urls.as_slice(), message.resources.as_slice()) {
-        ([url], [_]) => url.rsplit_once('/').map(|(_, token)| token),
+        ([url], [_]) if message.paragraphs == 1 => url.rsplit_once('/').map(|(_, token)| token),
         _ => None,
     };
     let mut notification = json!({

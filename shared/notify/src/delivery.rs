@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::channels::Audience;
 use model::id::Region;
-use model::notification_log::{Notification, UndeliveredCause, UndeliveredParagraph};
+use model::notification_log::{
+    Notification, NotificationKind, NotificationLogs, UndeliveredCause, UndeliveredParagraph,
+};
 use model::ownership::OwnerSender;
 use model::subscriptions::TopicSubscriptions;
 use plan::report::Report;
 
 use crate::Message;
-use crate::owners::mailed_owner;
+use crate::owners::{is_enforced_announcement, mailed_owner};
 use crate::remember::to_undelivered;
 
 /// The recipients of a run's messages, as far as they are known.
@@ -20,6 +22,8 @@ pub struct Recipients<'a> {
     pub subscriptions: Option<&'a TopicSubscriptions>,
     /// `None` if owners are not mailed.
     pub owner_sender: Option<&'a OwnerSender>,
+    /// The topic to which a later run sends what this one has.
+    pub postponed: Option<Audience>,
 }
 
 /// The answers to a run's messages and mails.
@@ -45,8 +49,36 @@ pub struct Delivery {
     refused: BTreeSet<(Audience, String)>,
     owner_sender: Option<OwnerSender>,
     unmailed: BTreeSet<String>,
+    postponed: Option<Audience>,
     /// The notifications that count as sent, and that one topic did not accept.
     missed: Vec<(Region, UndeliveredParagraph)>,
+}
+
+impl Recipients<'_> {
+    /// Returns `true` if a topic of the deployment has a known reader of what is announced to the team. `None` if the readers are unknown.
+    fn has_reader(&self, audiences: &[Audience], team: &str, function: &str) -> Option<bool> {
+        let subscriptions = self.subscriptions?;
+        Some(audiences.iter().any(|audience| subscriptions.has_announcement_reader(*audience, team, function)))
+    }
+
+    /// The notifications to send to the topics. An announcement that nobody but its owner reads is not sent there while SES refuses his mail: it
+    /// counts for nothing, and each run would repeat it.
+    #[must_use]
+    pub fn without_unheard(
+        &self,
+        notifications: &[Notification],
+        audiences: &[Audience],
+        function: &str,
+        unmailed: &BTreeSet<String>,
+    ) -> Vec<Notification> {
+        let is_unheard = |one: &&Notification| {
+            let owner = self.owner_sender.and_then(|sender| mailed_owner(one, sender));
+            one.kind == NotificationKind::Announcement
+                && owner.is_some_and(|owner| unmailed.contains(owner))
+                && self.has_reader(audiences, &one.team, function) == Some(false)
+        };
+        notifications.iter().filter(|one| !is_unheard(one)).cloned().collect()
+    }
 }
 
 impl Delivery {
@@ -65,6 +97,7 @@ impl Delivery {
             refused: BTreeSet::new(),
             owner_sender: recipients.owner_sender.cloned(),
             unmailed: answers.unmailed,
+            postponed: recipients.postponed,
             missed: Vec::new(),
         };
         let mut audiences: BTreeMap<&str, BTreeSet<Audience>> = BTreeMap::new();
@@ -102,9 +135,32 @@ impl Delivery {
         let owner = self.owner_sender.as_ref().and_then(|sender| mailed_owner(notification, sender));
         match owner {
             Some(owner) if !self.unmailed.contains(owner) => true,
-            Some(_) => self.is_delivered_to_team(&notification.team) && !self.unread.contains(&notification.team),
+            Some(_) => self.is_read_by_team(&notification.team),
+            None if is_enforced_announcement(notification) => self.is_read_by_team(&notification.team),
             None => self.is_delivered_to_team(&notification.team),
         }
+    }
+
+    fn is_read_by_team(&self, team: &str) -> bool {
+        self.is_delivered_to_team(team) && !self.unread.contains(team)
+    }
+
+    /// Returns `true` if every topic accepted all about the team.
+    #[must_use]
+    pub fn is_delivered_to_all(&self, team: &str) -> bool {
+        self.audiences.iter().all(|audience| self.is_accepted(*audience, team))
+    }
+
+    /// The topic to which a later run sends what this one has.
+    #[must_use]
+    pub const fn postponed(&self) -> Option<Audience> {
+        self.postponed
+    }
+
+    /// Returns `true` if the paragraph is still owed to its topic.
+    pub(crate) fn still_owes(&self, paragraph: &UndeliveredParagraph) -> bool {
+        let has_topic = self.audiences.contains(&paragraph.audience);
+        !has_topic || !self.is_accepted(paragraph.audience, &paragraph.team)
     }
 
     /// Returns `true` if no later run sends the notification again as new: it was delivered, or it is undelivered.
@@ -119,15 +175,22 @@ impl Delivery {
         self.teams.contains(team)
     }
 
-    /// Returns `true` if the topic of this audience accepted every message about the team, or there was none.
+    /// Returns `true` if the topic of this audience accepted every message about the team, or there was none, and it was not postponed.
     #[must_use]
     pub fn is_accepted(&self, audience: Audience, team: &str) -> bool {
-        !self.refused.contains(&(audience, team.to_owned()))
+        self.postponed != Some(audience) && !self.refused.contains(&(audience, team.to_owned()))
     }
 
-    /// The paragraphs of a region that count as sent, and that one topic did not accept.
-    pub(crate) fn missed(&self, region: &Region) -> impl Iterator<Item = UndeliveredParagraph> {
-        self.missed.iter().filter(move |(missed_region, _)| missed_region == region).map(|(_, one)| one.clone())
+    /// The paragraphs that count as sent, and that one topic did not accept, for the log of this region. Those of a region without a log are for the
+    /// first one.
+    pub(crate) fn missed(
+        &self,
+        region: &Region,
+        logs: &NotificationLogs,
+    ) -> impl Iterator<Item = UndeliveredParagraph> {
+        let is_first = logs.keys().next() == Some(region);
+        let of_region = move |(of, _): &&(Region, _)| of == region || (is_first && !logs.contains_key(of));
+        self.missed.iter().filter(of_region).map(|(_, one)| one.clone())
     }
 
     /// The paragraph of a notification, for each topic that did not accept it.
@@ -138,7 +201,9 @@ impl Delivery {
     ) -> impl Iterator<Item = (Region, UndeliveredParagraph)> {
         let refused = self.audiences.iter().filter(|audience| !self.is_accepted(**audience, &notification.team));
         refused.map(|audience| {
-            let paragraph = to_undelivered(notification, UndeliveredCause::Refused, *audience, report);
+            let is_postponed = self.postponed == Some(*audience);
+            let cause = if is_postponed { UndeliveredCause::Late } else { UndeliveredCause::Refused };
+            let paragraph = to_undelivered(notification, cause, *audience, report);
             (notification.region.clone(), paragraph)
         })
     }

@@ -1,7 +1,7 @@
 //! The choice that decides whether idleness acts at all: the fate of NVMe storage, while nobody has chosen it.
 
 use billing::price::format_quote_sum;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::id::Region;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
@@ -9,13 +9,16 @@ use model::notification_log::{
 };
 use plan::Step;
 
-/// Key of the notification in the log of the home region, which keeps it for good: it is sent once.
+/// The question is repeated while nobody answers it: the first one often finds no reader yet.
+pub(super) const ASK_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Key of the notification in the log of the home region.
 pub(super) fn choice_key() -> NotificationKey {
     NotificationKey::named("local-disk-choice")
 }
 
 /// The notification that idleness only notifies of these instances because nobody has chosen `local_disk`; `None` if there are none, or it was
-/// sent before.
+/// sent within a week.
 #[must_use]
 pub fn local_disk_notification(
     withheld: &[&Step],
@@ -34,7 +37,7 @@ pub fn local_disk_notification(
     let text = format!(
         "Curfew only notifies of {instances}, which {cost_verb} {cost}, because a stop would erase {whose} NVMe storage and nobody has chosen \
          whether it may. Choose local_disk in [idle] of the configuration, or for a team: \"keep\" leaves such instances running; \"24h\" allows a stop \
-         a day after the announcement of what is lost; \"expendable\" allows it after the usual grace. Curfew says this once."
+         a day after the announcement of what is lost; \"expendable\" allows it after the usual grace. Curfew says this once a week, until it is chosen."
     );
     let notification = Notification {
         team: NO_TEAM.to_owned(),

@@ -38,6 +38,8 @@ pub struct Message {
     pub body: String,
     /// Resources that the message is about.
     pub resources: Vec<ResourceId>,
+    /// The number of its paragraphs, those of earlier runs too.
+    pub paragraphs: usize,
 }
 
 impl Message {
@@ -53,6 +55,7 @@ impl Message {
             subject,
             body,
             resources: Vec::new(),
+            paragraphs: 1,
         }
     }
 }
@@ -166,7 +169,11 @@ fn split_by_readers(
             NotificationKind::State { topic, .. } => *topic == NotificationKey::rule(Rule::Expired),
             NotificationKind::Event => false,
         };
-        paragraph.notification().is_some_and(announces)
+        match paragraph.source {
+            ParagraphSource::Run(notification) => announces(notification),
+            // It may be an announcement that this topic did not accept.
+            ParagraphSource::Earlier(undelivered) => undelivered.severity == Severity::Warning,
+        }
     };
     let greatest = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
     if greatest <= Severity::Warning || !paragraphs.iter().any(is_announcement) || is_read_with(greatest) {
@@ -228,6 +235,7 @@ pub(super) fn message(report: &Report, audience: Audience, team: &str, paragraph
         subject: subject(report, &lead, paragraphs.len().saturating_sub(lead.count())),
         body,
         resources: notifications.iter().filter_map(|one| one.resource.clone()).collect(),
+        paragraphs: paragraphs.len(),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::channels::Audience;
-use model::notification_log::{Notification, Severity};
+use model::mode::Mode;
+use model::notification_log::{Notification, NotificationKind, Severity};
 use model::ownership::OwnerSender;
 use plan::report::Report;
 
@@ -35,8 +36,14 @@ pub fn owner_mails(report: &Report, notifications: &[Notification], sender: &Own
     by_owner.into_iter().flat_map(mails).collect()
 }
 
-/// The owner to whom a notification is mailed: what was announced, done or failed, and no mere information.
+/// The owner to whom a notification is mailed: what was announced, routine too, and what was done or failed; no mere information.
 pub(crate) fn mailed_owner<'a>(notification: &'a Notification, sender: &OwnerSender) -> Option<&'a str> {
     let owner = notification.facts.owner.as_deref()?;
-    (notification.severity > Severity::Info && sender.mails(owner)).then_some(owner)
+    let is_mailed = notification.severity > Severity::Info || is_enforced_announcement(notification);
+    (is_mailed && sender.mails(owner)).then_some(owner)
+}
+
+/// Returns `true` for what will be carried out because it is announced.
+pub(crate) fn is_enforced_announcement(notification: &Notification) -> bool {
+    notification.kind == NotificationKind::Announcement && notification.mode == Some(Mode::Enforce)
 }

@@ -21,7 +21,7 @@ use plan::{
     SnapshotAction, Step, Target, VolumeAction,
 };
 
-use crate::local_disk::choice_key;
+use crate::local_disk::{ASK_AGAIN_AFTER, choice_key};
 use crate::{AcceptedNotifications, Delivery};
 
 /// Most undelivered notifications of one region, the newest. A team without messages for longer finds the rest in the audit records.
@@ -56,7 +56,9 @@ pub fn update_log(
                 notifications.iter().filter(|one| one.region == *region).collect();
             let mut after = before.clone();
             after.gaps = gaps(before, &region_notifications, report, delivery, now);
-            after.undelivered = undelivered(before, &region_notifications, report, delivery, region);
+            after.undelivered = undelivered(before, &region_notifications, report, delivery);
+            after.undelivered.extend(delivery.missed(region, memory));
+            keep_newest(&mut after.undelivered);
             if !is_unseen(region, report) {
                 (after.resources, after.hosts) = records(region, before, report);
                 for one in region_notifications.iter().filter(|one| delivery.is_settled(one)) {
@@ -326,8 +328,7 @@ fn gaps(
     gaps.retain(|topic, entry| {
         report.has_only_chosen_resources
             || stands(topic)
-            || *topic == choice_key()
-            || now.duration_since(entry.at) < REPEAT_AFTER
+            || now.duration_since(entry.at) < if *topic == choice_key() { ASK_AGAIN_AFTER } else { REPEAT_AFTER }
     });
     let new = notifications.iter().filter(|one| one.resource.is_none() && delivery.is_delivered(one));
     gaps.extend(new.filter_map(|one| state_entry(one, now)));
@@ -339,14 +340,15 @@ fn undelivered(
     notifications: &[&Notification],
     report: &Report,
     delivery: &Delivery,
-    region: &Region,
 ) -> Vec<UndeliveredParagraph> {
-    let still = before.undelivered.iter().filter(|one| !delivery.is_accepted(one.audience, &one.team)).cloned();
+    let still = before.undelivered.iter().filter(|one| delivery.still_owes(one)).cloned();
     let happened = notifications.iter().filter(|one| one.happened && !delivery.is_delivered(one));
     let new = happened.flat_map(|one| delivery.undelivered(one, report)).map(|(_, one)| one);
-    let mut all: Vec<UndeliveredParagraph> = still.chain(new).chain(delivery.missed(region)).collect();
-    all.drain(..all.len().saturating_sub(UNDELIVERED_MAX));
-    all
+    still.chain(new).collect()
+}
+
+fn keep_newest(undelivered: &mut Vec<UndeliveredParagraph>) {
+    undelivered.drain(..undelivered.len().saturating_sub(UNDELIVERED_MAX));
 }
 
 pub(crate) fn to_undelivered(

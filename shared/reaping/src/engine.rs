@@ -68,6 +68,9 @@ impl<'a> ResourceFacts<'a> {
     /// The maximum mode of a rule. `owner_tags` name its team.
     pub(crate) fn ceiling(self, owner_tags: &Tags, rule: Rule) -> Mode {
         let announced = self.record().and_then(|record| record.announced.get(&rule));
+        if rule == Rule::Expired && announced.is_none() {
+            return self.policy.ceiling_without_announcement(owner_tags);
+        }
         self.policy.ceiling_of(owner_tags, announced, &self.log.readers)
     }
 

@@ -104,6 +104,11 @@ impl Policy {
         }
     }
 
+    /// The maximum mode of a resource for what ends without an announcement, and so without a mail that SES has accepted.
+    pub(crate) fn ceiling_without_announcement(&self, owner_tags: &Tags) -> Mode {
+        self.ceiling.of(team_of(owner_tags, &self.config).as_ref())
+    }
+
     /// Time until which Curfew keeps the snapshots of a volume, by the time of the volume's deletion.
     pub(crate) fn snapshots_kept_until(&self, deleted_at: Timestamp) -> Timestamp {
         after(deleted_at, self.config.volumes.keep_snapshots)

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use execution::{ChosenResources, Subscribers};
 use model::id::RunId;
+use model::ownership::OwnerSender;
 use plan::Step;
 use plan::report::{OutcomeKind, StepOutcome};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -33,7 +34,7 @@ impl ApplyTask<'_> {
         };
         let approved = again.approved(items);
         let run = self.run(again.began, &chosen, &progress, Some(&halted));
-        let subscribers = Subscribers::checked(self.gate.ceiling.clone());
+        let subscribers = Subscribers::checked(self.gate.ceiling.clone(), OwnerSender::from_config(&self.gate.config));
         let work = run.carry_out_and_notify(again.plan, again.regions, subscribers, again.recalled, pending);
         let report = unless_halted(Box::pin(work), &halted).await;
         for gap in &report.gaps {

@@ -19,6 +19,7 @@ fn message() -> Message {
         subject: "Curfew: 1 matter".to_owned(),
         body: "i-0abc".to_owned(),
         resources: Vec::new(),
+        paragraphs: 1,
     }
 }
 

@@ -4,11 +4,12 @@
 
 use futures::{StreamExt, stream};
 use jobs::{Job, JobId, JobNotification, is_index_search_due};
+use model::channels::Audience;
 use model::config::Config;
 use model::id::TeamName;
 use model::notification_log::{HeadlineObject, NO_TEAM, Notification, NotificationKind};
 use model::observation::Gap;
-use notify::{Delivery, Recipients};
+use notify::Recipients;
 use plan::report::{JobsReport, Report, RunUsage};
 use ports::Cloud as _;
 use ports::Documents as _;
@@ -119,9 +120,17 @@ impl JobsRun<'_> {
         let about_jobs = jobs.iter().map(|one| &one.pending.notification);
         let about_sweeps = ended_sweeps.iter().map(|(_, notification)| notification);
         let all: Vec<Notification> = remembered.iter().chain(about_jobs).chain(about_sweeps).cloned().collect();
-        let delivery = run.notify_teams(&mut base, &all, &recalled.memory, Recipients::default()).await;
-        self.record_sent(&mut base, jobs, &delivery).await;
-        for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| delivery.is_delivered(notification)) {
+        // Warnings of Spot interruptions start any number of runs at once: the run of the minute sends what they have to the account.
+        let postponed = self.warned.as_ref().map(|_| Audience::Account).filter(|_| !recalled.memory.is_empty());
+        let recipients = Recipients { postponed, ..Recipients::default() };
+        let delivery = run.notify_teams(&mut base, &all, &recalled.memory, recipients).await;
+        // Without the log nothing says what one topic lacks.
+        let is_sent = |one: &Notification| {
+            delivery.is_delivered(one) && (!recalled.memory.is_empty() || delivery.is_delivered_to_all(&one.team))
+        };
+        let sent = jobs.into_iter().filter(|one| is_sent(&one.pending.notification)).collect();
+        self.record_sent(&mut base, sent).await;
+        for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| is_sent(notification)) {
             let forgotten = run.store.forget_sweep(sweep).await;
             base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
         }
@@ -147,8 +156,7 @@ impl JobsRun<'_> {
     }
 
     /// A run that has written the job since notifies again: no notification is lost, but a message may come twice.
-    async fn record_sent(&self, base: &mut Report, unsent: Vec<UnsentNotification>, delivery: &Delivery) {
-        let sent = unsent.into_iter().filter(|one| delivery.is_delivered(&one.pending.notification));
+    async fn record_sent(&self, base: &mut Report, sent: Vec<UnsentNotification>) {
         let writes = stream::iter(sent).map(|UnsentNotification { job, etag, pending }| async move {
             let job = Job { notified: Some(pending.fingerprint), ..job };
             match self.run.store.write_job(&job, etag.as_deref()).await {

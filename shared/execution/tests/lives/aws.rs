@@ -111,7 +111,7 @@ impl AwsInMemory {
         runtime.block_on(async {
             let regions = vec![seam.home.clone()];
             let recalled = run.recall(&regions).await;
-            run.carry_out(plan, regions, Subscribers::checked(policy.ceiling.clone()), recalled).await
+            run.carry_out(plan, regions, Subscribers::checked(policy.ceiling.clone(), None), recalled).await
         })
     }
 

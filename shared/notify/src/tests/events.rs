@@ -94,6 +94,7 @@ fn every_kind_of_notification_is_an_event_of_the_schema() {
     let digest = Message {
         audience: Audience::Team,
         teams: BTreeSet::new(),
+        paragraphs: 1,
         body: "$5.00 spent on GPUs in 2026-09.\nMore.\n".to_owned(),
         ..message(&budgets::beat("account", "notify", 100.0, Mode::Enforce))
     };

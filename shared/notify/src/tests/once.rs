@@ -230,7 +230,7 @@ fn stopped_with_topics(
         })
         .collect();
     let answers = Answers { audiences: &audiences, messages: &sent, unmailed: BTreeSet::new() };
-    let recipients = Recipients { subscriptions, owner_sender: None };
+    let recipients = Recipients { subscriptions, ..Recipients::default() };
     let delivery = Delivery::new(answers, &report, &notifications, recipients);
     let log = update_log(&no_memory(), &report, &notifications, &[], &delivery, subscriptions, time(NOW));
     (delivery, log[&home()].clone())
@@ -291,11 +291,40 @@ fn an_owner_who_is_mailed_reads_it_where_nobody_else_does() {
         (BTreeSet::from(["ada@example.com".to_owned()]), None, true),
     ] {
         let answers = Answers { audiences: &[Audience::Team], messages: &sent, unmailed };
-        let recipients = Recipients { subscriptions, owner_sender: Some(&sender) };
+        let recipients = Recipients { subscriptions, owner_sender: Some(&sender), postponed: None };
         let delivery = Delivery::new(answers, &report, &notifications, recipients);
         assert_eq!(delivery.is_delivered(&notifications[0]), expect, "{delivery:?}");
     }
+    let routine = Notification { severity: Severity::Info, ..notifications[0].clone() };
+    assert_eq!(owner_mails(&report, &[routine], &sender).len(), 1, "what will be carried out is");
     let would_stop = notify(&observed(instance().tag("Owner", "ada@example.com").tag(MARKED, DUE), &idle(), ""));
     assert!(!would_stop.is_empty());
     assert_eq!(owner_mails(&report, &would_stop, &sender), [], "information is not mailed");
+}
+
+#[test]
+fn what_is_postponed_comes_later_to_that_topic_alone() {
+    let report = done(instance().tag(MARKED, DUE), &idle(), ENFORCED);
+    let notifications = notify(&report);
+    let postponing = Recipients { postponed: Some(Audience::Account), ..Recipients::default() };
+    let audiences = [Audience::Account, Audience::Team];
+    let sent = messages(&report, &notifications, &no_memory(), &[Audience::Team], None);
+    let sent: Vec<(Message, bool)> = sent.into_iter().map(|message| (message, true)).collect();
+    let deliver = |sent: &[(Message, bool)], notifications: &[Notification], memory: &NotificationLogs| {
+        let answers = Answers { audiences: &audiences, messages: sent, unmailed: BTreeSet::new() };
+        let delivery = Delivery::new(answers, &report, notifications, postponing);
+        update_log(memory, &report, notifications, &[], &delivery, None, time(NOW))
+    };
+    let later = |memory: &NotificationLogs| {
+        let owed = memory[&home()].undelivered.iter();
+        owed.map(|one| (one.audience, one.cause)).collect::<Vec<_>>()
+    };
+    let memory = deliver(&sent, &notifications, &no_memory());
+    assert_eq!(later(&memory), [(Audience::Account, UndeliveredCause::Late)]);
+    let memory = deliver(&[], &[], &memory);
+    assert_eq!(later(&memory), [(Audience::Account, UndeliveredCause::Late)], "another run that postpones keeps it");
+    let answers = Answers { audiences: &[Audience::Team], messages: &[], unmailed: BTreeSet::new() };
+    let delivery = Delivery::new(answers, &report, &[], Recipients::default());
+    let memory = update_log(&memory, &report, &[], &[], &delivery, None, time(NOW));
+    assert_eq!(later(&memory).len(), 1, "so does a run that knows only the other topic");
 }
