@@ -282,10 +282,10 @@ def _play(sockets: Path) -> int:
             "CURFEW_JOB_PROFILE": jobs.PROFILE,
             "LAMBDA_TASK_ROOT": str(package(scratch / "package", BINARIES / "agent")),
         }
-        control = Control(aws, environment, tuple(logical_ids()), math.inf, clock=clock, binaries=BINARIES)
+        control = Control(aws, environment, tuple(schedules()), math.inf, clock=clock, binaries=BINARIES)
         playground = Playground(account, stack.enter_context(control), hosts, clock, int(speed))
         progress = Progress("The first run of each function")
-        playground.wait_until(lambda: control.is_idle and len(control.runs) >= len(logical_ids()))
+        playground.wait_until(lambda: control.is_idle and len(control.runs) >= len(schedules()))
         progress.done("done")
         keeping = threading.Thread(target=playground.keep_time)
         stack.callback(keeping.join)
