@@ -101,8 +101,8 @@ impl PriceCache {
 /// XDG Base Directory Specification: a relative path counts as none. macOS has a directory of its own.
 fn cache_folder(xdg: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
     let absolute = |path: Option<&str>| path.map(PathBuf::from).filter(|path| path.is_absolute());
-    let of_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
-    absolute(xdg).or_else(|| absolute(home).map(|home| home.join(of_home)))
+    let cache_folder = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+    absolute(xdg).or_else(|| absolute(home).map(|home| home.join(cache_folder)))
 }
 
 fn read(path: &Path) -> Option<CacheDocument> {
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn the_folder_is_that_of_the_user() {
         let check = |xdg, home, expect: Option<&str>| assert_eq!(cache_folder(xdg, home), expect.map(PathBuf::from));
-        let of_home = if cfg!(target_os = "macos") { "/home/ada/Library/Caches" } else { "/home/ada/.cache" };
+        let cache_folder = if cfg!(target_os = "macos") { "/home/ada/Library/Caches" } else { "/home/ada/.cache" };
         check(Some("/cache"), Some("/home/ada"), Some("/cache"));
-        check(Some("cache"), Some("/home/ada"), Some(of_home));
-        check(None, Some("/home/ada"), Some(of_home));
+        check(Some("cache"), Some("/home/ada"), Some(cache_folder));
+        check(None, Some("/home/ada"), Some(cache_folder));
         check(None, None, None);
     }
 }

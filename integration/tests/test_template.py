@@ -81,6 +81,16 @@ ALL_DO = {
 }
 # To channels beside the topic, if the account has them.
 TO_CHANNELS = {"events:PutEvents"}
+DESCRIBE_SAGEMAKER = {
+    "sagemaker:DescribeApp",
+    "sagemaker:DescribeEndpoint",
+    "sagemaker:DescribeEndpointConfig",
+    "sagemaker:DescribeHyperParameterTuningJob",
+    "sagemaker:DescribeInferenceComponent",
+    "sagemaker:DescribeNotebookInstance",
+    "sagemaker:DescribeProcessingJob",
+    "sagemaker:DescribeTrainingJob",
+}
 ONLY_THIS_ONE_DOES = {
     "enforce-budgets": {
         "ce:GetCostAndUsage",
@@ -134,14 +144,7 @@ ONLY_THIS_ONE_DOES = {
         "ec2:StartInstances",
         "kms:CreateGrant",
         "sagemaker:AddTags",
-        "sagemaker:DescribeApp",
-        "sagemaker:DescribeEndpoint",
-        "sagemaker:DescribeEndpointConfig",
-        "sagemaker:DescribeHyperParameterTuningJob",
-        "sagemaker:DescribeInferenceComponent",
-        "sagemaker:DescribeNotebookInstance",
-        "sagemaker:DescribeProcessingJob",
-        "sagemaker:DescribeTrainingJob",
+        *DESCRIBE_SAGEMAKER,
         "sagemaker:ListApps",
         "sagemaker:ListInferenceComponents",
         "sagemaker:ListTags",
@@ -168,14 +171,7 @@ ONLY_THIS_ONE_DOES = {
         "sagemaker:DeleteApp",
         "sagemaker:DeleteEndpoint",
         "sagemaker:DeleteTags",
-        "sagemaker:DescribeApp",
-        "sagemaker:DescribeEndpoint",
-        "sagemaker:DescribeEndpointConfig",
-        "sagemaker:DescribeHyperParameterTuningJob",
-        "sagemaker:DescribeInferenceComponent",
-        "sagemaker:DescribeNotebookInstance",
-        "sagemaker:DescribeProcessingJob",
-        "sagemaker:DescribeTrainingJob",
+        *DESCRIBE_SAGEMAKER,
         "sagemaker:ListApps",
         "sagemaker:ListEndpoints",
         "sagemaker:ListHyperParameterTuningJobs",

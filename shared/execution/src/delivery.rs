@@ -1,8 +1,8 @@
 //! Delivering notifications: to the topics, and copies of them to the other channels.
 //!
-//! The topics decide: what one does not accept is sent to it again, and no mark is written for what no reader can have. A chat gets each message that the teams' topic
-//! accepted, and the event bus each notification once, when it counts as sent. What they do not accept is a gap, and is not sent
-//! again: people are notified of the gap as of any other.
+//! The topics decide: what one does not accept is sent to it again, and no mark is written for what no reader can have. A chat gets each
+//! message that the teams' topic accepted, and the event bus each notification once, when it counts as sent. What they do not accept is a
+//! gap, and is not sent again: people are notified of the gap as of any other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mails = recipients.owner_sender.map(|sender| notify::owner_mails(report, &linked, sender));
         let refusals = self.mail_owners(recipients.owner_sender, mails.unwrap_or_default()).await;
         let unmailed: BTreeSet<String> = refusals.keys().cloned().collect();
-        let heard = recipients.without_unheard(&linked, &audiences, report.function, &unmailed);
+        let heard = recipients.without_unheard(&linked, report.function, &unmailed);
         let messages = notify::messages(report, &heard, memory, &sending, recipients.subscriptions);
         let sent = stream::iter(messages).map(|message| async move {
             let sent = self.publish(&message).await;
@@ -60,9 +60,9 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let delivery = Delivery::new(answers, report, notifications, recipients);
         let find_error = |step: &Step| {
             let team = notify::team_attribute(&step.target);
-            let of_team = errors.iter().find(|(teams, _)| teams.contains(&team)).map(|(_, error)| error);
-            let of_owner = || step.target.owner.as_ref().and_then(|owner| refusals.get(owner));
-            of_owner().or(of_team)
+            let owner_refusal = step.target.owner.as_ref().and_then(|owner| refusals.get(owner));
+            let topic_refusal = || errors.iter().find(|(teams, _)| teams.contains(&team)).map(|(_, error)| error);
+            owner_refusal.or_else(topic_refusal)
         };
         set_reason_not_marked(report, &AcceptedNotifications::new(notifications, &delivery), find_error);
         // SES refuses all mails for the same reason, or some owners do.
@@ -105,10 +105,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     pub(crate) async fn publish_to_all(&self, message: &Message) -> Result<Vec<Gap>, CallError> {
         let (mut errors, mut is_accepted) = (Vec::new(), false);
         for (audience, _) in self.channels.topics.all() {
-            let team = match audience {
-                Audience::Account => String::new(),
-                Audience::Team => message.team.clone(),
-            };
+            let team = audience.team_attribute(&message.team).to_owned();
             let sent = self.publish(&Message { audience, team, ..message.clone() }).await;
             is_accepted |= sent.is_ok();
             errors.extend(sent.err());

@@ -54,7 +54,7 @@ impl<'a> From<Option<&'a TeamName>> for AnnouncementTarget<'a> {
     }
 }
 
-/// What the readers of announcements about a resource allow.
+/// Consequence of who reads the announcements about a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announceability {
     /// Somebody reads them.
@@ -101,7 +101,7 @@ impl Ceiling {
         }
     }
 
-    /// What the readers of announcements about this resource allow.
+    /// Finds who reads the announcements about this resource, and what follows.
     #[must_use]
     pub fn announceability<'a>(&self, target: impl Into<AnnouncementTarget<'a>>) -> Announceability {
         let target = target.into();

@@ -41,6 +41,15 @@ impl Audience {
     pub const fn is_team(&self) -> bool {
         matches!(self, Self::Team)
     }
+
+    /// The `team` attribute of a message about this team. One about the account has none.
+    #[must_use]
+    pub const fn team_attribute(self, team: &str) -> &str {
+        match self {
+            Self::Account => "",
+            Self::Team => team,
+        }
+    }
 }
 
 impl NotificationChannels {

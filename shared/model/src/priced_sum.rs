@@ -12,7 +12,7 @@ use crate::money::Rate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct PricedSum<T> {
     priced: T,
-    /// What has no price: a number of parts, or of seconds.
+    /// Parts, or seconds, that have no price.
     unpriced: u64,
 }
 

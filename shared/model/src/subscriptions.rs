@@ -126,11 +126,11 @@ pub struct MessageAttributes<'a> {
 impl MessageAttributes<'_> {
     /// The attributes that have a value: SNS refuses any other. A message about the account names no team.
     fn to_map(self, audience: Audience) -> Map<String, Value> {
-        let team = match audience {
-            Audience::Team => self.team,
-            Audience::Account => "",
-        };
-        let all = [("team", team), ("function", self.function), ("severity", self.severity.as_str())];
+        let all = [
+            ("team", audience.team_attribute(self.team)),
+            ("function", self.function),
+            ("severity", self.severity.as_str()),
+        ];
         all.iter()
             .filter(|(_, value)| !value.is_empty())
             .map(|(key, value)| ((*key).to_owned(), (*value).into()))
@@ -190,12 +190,12 @@ impl TopicSubscriptions {
         readers.all(|one| evaluate(one, severity) == Delivery::Delivered)
     }
 
-    /// Returns `true` if somebody of an audience reads what is announced to a team.
+    /// Finds the topics on which somebody is known to read what a function announces to a team.
     #[must_use]
-    pub fn has_announcement_reader(&self, audience: Audience, team: &str, function: &str) -> bool {
+    pub fn reading_audiences(&self, team: &str, function: &str) -> BTreeSet<Audience> {
         match self.announcement_readers(team, function) {
-            Readership::Readers(readers) => readers.iter().any(|one| one.audience == audience),
-            Readership::NoReader(_) | Readership::Unknown(_) => false,
+            Readership::Readers(readers) => readers.iter().map(|one| one.audience).collect(),
+            Readership::NoReader(_) | Readership::Unknown(_) => BTreeSet::new(),
         }
     }
 

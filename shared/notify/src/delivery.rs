@@ -43,7 +43,7 @@ pub struct Delivery {
     pub(crate) audiences: Vec<Audience>,
     /// The teams whose messages a topic accepted; where it is known who reads what is announced to a team, a topic with a reader.
     teams: BTreeSet<String>,
-    /// Those of them whose announcements no subscriber reads.
+    /// Teams among them whose announcements no subscriber reads.
     unread: BTreeSet<String>,
     /// The topics that did not accept every message about a team.
     refused: BTreeSet<(Audience, String)>,
@@ -55,27 +55,22 @@ pub struct Delivery {
 }
 
 impl Recipients<'_> {
-    /// Returns `true` if a topic of the deployment has a known reader of what is announced to the team. `None` if the readers are unknown.
-    fn has_reader(&self, audiences: &[Audience], team: &str, function: &str) -> Option<bool> {
-        let subscriptions = self.subscriptions?;
-        Some(audiences.iter().any(|audience| subscriptions.has_announcement_reader(*audience, team, function)))
-    }
-
     /// The notifications to send to the topics. An announcement that nobody but its owner reads is not sent there while SES refuses his mail: it
     /// counts for nothing, and each run would repeat it.
     #[must_use]
     pub fn without_unheard(
         &self,
         notifications: &[Notification],
-        audiences: &[Audience],
         function: &str,
         unmailed: &BTreeSet<String>,
     ) -> Vec<Notification> {
+        let is_unread =
+            |team: &str| self.subscriptions.is_some_and(|all| all.reading_audiences(team, function).is_empty());
         let is_unheard = |one: &&Notification| {
             let owner = self.owner_sender.and_then(|sender| mailed_owner(one, sender));
             one.kind == NotificationKind::Announcement
                 && owner.is_some_and(|owner| unmailed.contains(owner))
-                && self.has_reader(audiences, &one.team, function) == Some(false)
+                && is_unread(&one.team)
         };
         notifications.iter().filter(|one| !is_unheard(one)).cloned().collect()
     }
@@ -110,13 +105,10 @@ impl Delivery {
             }
         }
         for (team, audiences) in audiences {
-            let is_read = |audience: &&Audience| {
-                let read = |all: &TopicSubscriptions| all.has_announcement_reader(**audience, team, report.function);
-                recipients.subscriptions.is_some_and(read)
-            };
-            let read: Vec<&Audience> = audiences.iter().filter(is_read).collect();
-            let counting = if read.is_empty() { audiences.iter().collect() } else { read.clone() };
-            if counting.into_iter().any(|audience| delivery.is_accepted(*audience, team)) {
+            let readers = recipients.subscriptions.map(|all| all.reading_audiences(team, report.function));
+            let read: BTreeSet<Audience> = audiences.intersection(&readers.unwrap_or_default()).copied().collect();
+            let counting = if read.is_empty() { &audiences } else { &read };
+            if counting.iter().any(|audience| delivery.is_accepted(*audience, team)) {
                 delivery.teams.insert(team.to_owned());
             }
             if read.is_empty() && recipients.subscriptions.is_some() {
@@ -189,8 +181,9 @@ impl Delivery {
         logs: &NotificationLogs,
     ) -> impl Iterator<Item = UndeliveredParagraph> {
         let is_first = logs.keys().next() == Some(region);
-        let of_region = move |(of, _): &&(Region, _)| of == region || (is_first && !logs.contains_key(of));
-        self.missed.iter().filter(of_region).map(|(_, one)| one.clone())
+        let is_here =
+            move |(its_region, _): &&(Region, _)| its_region == region || (is_first && !logs.contains_key(its_region));
+        self.missed.iter().filter(is_here).map(|(_, one)| one.clone())
     }
 
     /// The paragraph of a notification, for each topic that did not accept it.

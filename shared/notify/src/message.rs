@@ -76,21 +76,17 @@ pub fn messages(
         let undelivered = logs.values().flat_map(|log| &log.undelivered).filter(|one| one.audience == *audience);
         let paragraphs = undelivered.map(MessageParagraph::from_earlier).chain(notifications.iter().map(Into::into));
         for paragraph in paragraphs {
-            let team = match audience {
-                Audience::Team => paragraph.team(),
-                Audience::Account => "",
-            };
-            by_attribute.entry((*audience, team)).or_default().push(paragraph);
+            by_attribute.entry((*audience, audience.team_attribute(paragraph.team()))).or_default().push(paragraph);
         }
     }
-    let of_attribute = |((audience, team), paragraphs): ((Audience, &str), Vec<MessageParagraph<'_>>)| {
+    let write = |((audience, team), paragraphs): ((Audience, &str), Vec<MessageParagraph<'_>>)| {
         let is_read_with = |severity| {
             subscriptions.is_none_or(|all| all.is_read_with_severity(severity, audience, team, report.function))
         };
         let parts = in_parts(paragraphs, is_read_with).into_iter();
         parts.map(|part| message(report, audience, team, &part)).collect::<Vec<Message>>()
     };
-    by_attribute.into_iter().flat_map(of_attribute).collect()
+    by_attribute.into_iter().flat_map(write).collect()
 }
 
 pub(super) struct MessageParagraph<'a> {

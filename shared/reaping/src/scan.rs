@@ -168,10 +168,10 @@ impl FindingTotal {
     }
 
     fn and(self, finding: &ScanFinding) -> Self {
-        let of_month = |rate: Option<Rate>| rate.map(monthly_amount);
-        let cost = of_month(price::cost(finding.price));
+        let monthly = |rate: Option<Rate>| rate.map(monthly_amount);
+        let cost = monthly(price::cost(finding.price));
         // What a stop saves of prepaid capacity is known to be nothing, also where its cost is unknown.
-        let saving = of_month(price::rate(finding.price));
+        let saving = monthly(price::rate(finding.price));
         Self { costs: self.costs.with(cost), saves: self.saves.with(saving), findings: self.findings + 1 }
     }
 }

@@ -80,8 +80,8 @@ impl FunctionSettings {
                 Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
             }
             (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) => {
-                let of_topics = topics.err().into_iter().flatten();
-                let mistakes = [bucket.err()].into_iter().chain(of_topics).chain([
+                let topic_mistakes = topics.err().into_iter().flatten();
+                let mistakes = [bucket.err()].into_iter().chain(topic_mistakes).chain([
                     chat_topic_arn.err(),
                     event_bus.err(),
                     reply_url.err(),

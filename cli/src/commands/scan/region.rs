@@ -75,22 +75,30 @@ pub(super) struct RegionScan<'a> {
 
 impl RegionScan<'_> {
     pub(super) async fn scan_region(self, aws: &Aws, region: Region) -> RegionFindings {
-        let of_sagemaker =
+        let sagemaker =
             async { if self.sagemaker { self.scan_sagemaker(aws, &region).await } else { PartialFindings::default() } };
-        let (of_instances, of_volumes, of_sagemaker) =
-            join3(self.scan_instances(aws, &region), self.scan_volumes(aws, &region), of_sagemaker).await;
-        let mut gaps = forbidden_once([of_instances.gaps, of_volumes.gaps].concat());
-        gaps.extend(of_sagemaker.gaps);
-        let mut prices = of_instances.prices;
-        prices.merge(of_volumes.prices);
-        prices.merge(of_sagemaker.prices);
-        let price_gaps = [of_instances.price_gaps, of_volumes.price_gaps, of_sagemaker.price_gaps].concat();
-        let more = of_sagemaker.findings;
-        let findings = [of_instances.findings, of_volumes.findings, more].concat();
-        let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
-        let near_keys = of_instances.near_keys;
-        RegionFindings { region, instances, unjudged, volumes, findings, near_keys, gaps, prices, price_gaps }
+        let (instances, volumes, sagemaker) =
+            join3(self.scan_instances(aws, &region), self.scan_volumes(aws, &region), sagemaker).await;
+        let mut gaps = forbidden_once([instances.gaps, volumes.gaps].concat());
+        gaps.extend(sagemaker.gaps);
+        let mut prices = instances.prices;
+        prices.merge(volumes.prices);
+        prices.merge(sagemaker.prices);
+        let price_gaps = [instances.price_gaps, volumes.price_gaps, sagemaker.price_gaps].concat();
+        let findings = [instances.findings, volumes.findings, sagemaker.findings].concat();
+        RegionFindings {
+            region,
+            instances: instances.seen,
+            unjudged: instances.unjudged,
+            volumes: volumes.seen,
+            findings,
+            near_keys: instances.near_keys,
+            gaps,
+            prices,
+            price_gaps,
+        }
     }
+
     /// No cache says which instances can be idle, so the metrics of all are read.
     async fn scan_instances(self, aws: &Aws, region: &Region) -> PartialFindings {
         let Self { store, policy, now, .. } = self;

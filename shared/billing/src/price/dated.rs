@@ -67,7 +67,7 @@ static SOURCES: LazyLock<Vec<TableSource>> = LazyLock::new(|| {
     })
 });
 
-/// In the order of region and type, for the search.
+/// Prices in the order of region and type, for the search.
 static ON_DEMAND: LazyLock<Vec<OnDemandPrice>> = LazyLock::new(|| {
     embedded_table("on_demand_prices.csv", include_str!("../../../../data/on_demand_prices.csv"), |row| {
         Ok(OnDemandPrice {

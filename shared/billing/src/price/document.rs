@@ -188,16 +188,16 @@ impl PriceDocument {
             };
             of_purchase.insert((region.clone(), instance_type.clone()));
         }
-        let of_storage =
+        let storage_queries =
             regions.iter().filter(|region| !self.has_storage(region, now)).cloned().map(PriceQuery::Storage);
         let PriceQueries { mut listed, spot } = self.wanted_of_types(&on_demand, &on_spot, now);
-        listed.extend(of_storage);
+        listed.extend(storage_queries);
         let is_missing = |(region, name): &&(Region, TypeName)| {
             let listed = self.sagemaker.get(region).and_then(|types| types.get(name));
             listed.is_none_or(|listed| is_old(listed.as_of, LISTED_FOR, now))
         };
-        let of_sagemaker = sagemaker.iter().filter(is_missing).cloned();
-        listed.extend(of_sagemaker.map(|(region, name)| PriceQuery::SageMaker(region, name)));
+        let sagemaker_queries = sagemaker.iter().filter(is_missing).cloned();
+        listed.extend(sagemaker_queries.map(|(region, name)| PriceQuery::SageMaker(region, name)));
         listed.truncate(QUESTIONS_MAX);
         PriceQueries { listed, spot }
     }

@@ -147,13 +147,7 @@ pub fn on_demand(
     region: &Region,
     instance_type: &TypeName,
 ) -> Result<Option<Rate>, UnreadableProduct> {
-    let mut said = BTreeSet::new();
-    for priced in read(products)? {
-        if priced.is_plain_instance(region, instance_type) {
-            said.insert(priced.price(&["Hrs"]));
-        }
-    }
-    Ok(single_price(said).map(Rate::from_usd_micros_per_hour))
+    Ok(on_demand_of_family(products, region)?.remove(instance_type).flatten())
 }
 
 /// Returns the on-demand price of each type among these products; `None` for one whose products do not give one price.
@@ -165,17 +159,17 @@ pub fn on_demand_of_family(
     products: &[String],
     region: &Region,
 ) -> Result<BTreeMap<TypeName, Option<Rate>>, UnreadableProduct> {
-    let mut said: BTreeMap<TypeName, BTreeSet<Option<u64>>> = BTreeMap::new();
+    let mut listed: BTreeMap<TypeName, BTreeSet<Option<u64>>> = BTreeMap::new();
     for priced in read(products)? {
         let Some(instance_type) = priced.product.attributes.get("instanceType").map(TypeName::new) else {
             continue;
         };
         if priced.is_plain_instance(region, &instance_type) {
-            said.entry(instance_type).or_default().insert(priced.price(&["Hrs"]));
+            listed.entry(instance_type).or_default().insert(priced.price(&["Hrs"]));
         }
     }
-    let price = |(name, said)| (name, single_price(said).map(Rate::from_usd_micros_per_hour));
-    Ok(said.into_iter().map(price).collect())
+    let price = |(name, prices)| (name, single_price(prices).map(Rate::from_usd_micros_per_hour));
+    Ok(listed.into_iter().map(price).collect())
 }
 
 /// Returns the storage prices in that region, as far as these products of any family of [`STORAGE_FAMILIES`] give them.

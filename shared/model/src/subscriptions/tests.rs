@@ -77,8 +77,8 @@ fn a_subscriber_of_the_account_reads_what_is_announced_to_each_team() {
     let both = topic(&[account(Some(r#"{"severity": ["warning"]}"#)), confirmed("ada", None)]);
     let is_read = |audience| both.is_read_with_severity(Severity::Error, audience, "nlp", FUNCTION);
     assert_eq!((is_read(Audience::Account), is_read(Audience::Team)), (false, true));
-    let has_reader = |all: &[Subscription], audience| topic(all).has_announcement_reader(audience, "nlp", FUNCTION);
-    assert!(has_reader(&[account(None)], Audience::Account) && !has_reader(&[account(None)], Audience::Team));
+    let read = |all: &[Subscription]| topic(all).reading_audiences("nlp", FUNCTION);
+    assert_eq!(read(&[account(None)]), BTreeSet::from([Audience::Account]));
 }
 
 #[test]

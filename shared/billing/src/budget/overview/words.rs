@@ -146,7 +146,7 @@ impl BudgetRow {
     }
 }
 
-/// Without a price of anything, what runs has no rate of zero.
+/// Describes the burn rate, which is unknown rather than zero where something has no price.
 fn describe_burn(budget: &Budget) -> String {
     let unpriced = u64::try_from(budget.unpriced.len()).unwrap_or(u64::MAX);
     PricedSum::new(budget.burn(), unpriced).known().map_or_else(|| "unknown".to_owned(), |rate| rate.to_string())

@@ -26,8 +26,8 @@ use model::usage::{ActivityCache, LastInquiry};
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use ports::{
-    ActivityDocuments, BudgetCloud, BudgetDocuments, CallError, Cloud, ConfigLoadError, Documents, Ec2Write,
-    LedgerDocuments, StoreError, Versioned,
+    ActivityDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError, Documents,
+    Ec2Write, LedgerDocuments, StoreError, Versioned,
 };
 use serde::Serialize;
 
@@ -106,7 +106,7 @@ impl Cloud for Account<'_> {
     }
 
     async fn mail(&self, _sender: &str, _recipient: &str, _message: &Message) -> Result<(), CallError> {
-        unimplemented!("no owner is mailed")
+        Err(CallError::new("ses:SendEmail", &self.home, CallErrorKind::Other, "this account mails nobody"))
     }
 
     async fn publish(&self, _topic_arn: &str, _message: &Message) -> Result<(), CallError> {
