@@ -22,6 +22,7 @@ VENV := target/venv
 VENV_LINT := target/venv-lint
 VENV_WITNESS := target/venv-witness
 VENV_AUDIT := target/venv-audit
+VENV_PEER := target/venv-peer
 VENV_BUILD := target/venv-build
 VENV_RECIPES := target/venv-recipes
 VENV_RECIPES_TORCH := target/venv-recipes-torch
@@ -67,7 +68,7 @@ PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-faul
 
 .PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build preflight deploy clean \
+	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer agent-baseline install build preflight deploy clean \
 	release release-check release-command release-checksums terraform prices
 
 help: ## List these commands
@@ -210,6 +211,10 @@ bench-scan: $(VENV)/.installed ## Measure `curfew scan` on 10,000 instances in 1
 	$(RELEASE) --package cli
 	$(BENCH) scan $(ARGS)
 
+bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside reap-instances: make bench-peer [ARGS="--counts 10000"] (release: 10 minutes and more)
+	$(RELEASE) --package reap-instances
+	$(BENCH) peer $(ARGS)
+
 every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (hours)
 	$(BUILD)
 	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
@@ -320,14 +325,15 @@ $(VENV_BUILD)/.installed: deploy/requirements.txt
 
 # A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped. The lists of what builds and
 # tests Curfew are complete, and have the hash of each file that the index has of a version, for every platform: nothing else is installed.
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_AUDIT)/.installed: HASHES := --require-hashes --no-deps
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_AUDIT)/.installed $(VENV_PEER)/.installed: HASHES := --require-hashes --no-deps
 $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
 $(VENV_WITNESS)/.installed: integration/requirements-witness.txt
 $(VENV_AUDIT)/.installed: integration/requirements-audit.txt
+$(VENV_PEER)/.installed: integration/requirements-peer.txt
 $(VENV_RECIPES)/.installed: docs/recipes/requirements.txt
 $(VENV_RECIPES_TORCH)/.installed: docs/recipes/requirements-torch.txt
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_AUDIT)/.installed \
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_AUDIT)/.installed $(VENV_PEER)/.installed \
 	$(VENV_RECIPES)/.installed $(VENV_RECIPES_TORCH)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"

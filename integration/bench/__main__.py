@@ -1,7 +1,8 @@
-"""`python -m bench`: measures the reapers. `python -m bench scan`: the command `curfew scan`.
+"""`python -m bench`: measures the reapers. `python -m bench scan`: the command `curfew scan`. `python -m bench peer`: Cloud Custodian beside
+the reaper of instances.
 
-Prints Markdown, and writes it to target/bench-FUNCTION.md or bench-scan.md; with --record also to docs/measurements.md. A missed target
-fails only with --check, because figures depend on the machine.
+Prints Markdown, and writes it to target/bench-FUNCTION.md, bench-scan.md or bench-peer.md; with --record also to docs/measurements.md. A missed
+target fails only with --check, because figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import measure, report
+from . import measure, peer, report
 from .measure import REPOSITORY, Runs
 from .report import Verdict
 from .served import serving
@@ -18,7 +19,7 @@ from .subjects import ENDPOINTS, INSTANCES, SCAN, SUBJECTS, VOLUMES, Subject
 
 _DOCS = REPOSITORY / "docs" / "measurements.md"
 _BINARIES = REPOSITORY / "target" / "release"
-_COUNTS = {"functions": "1000,10000,50000", "scan": "10000"}
+_COUNTS = {"functions": "1000,10000,50000", "scan": "10000", "peer": "1000,10000"}
 _FUNCTIONS = [INSTANCES, VOLUMES, ENDPOINTS]
 
 
@@ -30,6 +31,8 @@ def main() -> int:
         packages = " ".join(f"--package {'cli' if name == 'curfew' else name}" for name in absent)
         print(f"{_binary(asked, absent[0])} is not there: cargo build --release --locked {packages}", file=sys.stderr)
         return 2
+    if asked.what == "peer":
+        return _told(asked, "make bench-peer", *_peer(asked))
     place = "make bench-scan" if asked.what == "scan" else "make bench: {0}"
     return max([_told(asked, place.format(one.function), *_subject(asked, one)) for one in asked.subjects])
 
@@ -39,7 +42,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("what", nargs="?", choices=_COUNTS, default="functions")
     parser.add_argument("--function", choices=[one.function for one in _FUNCTIONS], help="this one only")
     parser.add_argument("--counts", help=f"instances or volumes, comma-separated ({_COUNTS})")
-    parser.add_argument("--repeats", type=int, default=5, help="of each run (5)")
+    parser.add_argument("--repeats", type=int, help="of each run (5; beside Cloud Custodian 3)")
     parser.add_argument("--starts", type=int, default=20, help="of the process, to its first poll (20)")
     parser.add_argument("--binary", type=Path, help="another one of --function")
     parser.add_argument("--record", action="store_true", help="put the figures into docs/measurements.md")
@@ -47,9 +50,10 @@ def _asked() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.binary and asked.what == "functions" and not asked.function:
         parser.error("--binary wants --function")
-    subjects = [SCAN] if asked.what == "scan" else _FUNCTIONS
+    subjects = {"functions": _FUNCTIONS, "scan": [SCAN], "peer": [INSTANCES]}[asked.what]
     asked.subjects = [SUBJECTS[asked.function]] if asked.function and asked.what == "functions" else subjects
     asked.counts = [int(one) for one in (asked.counts or _COUNTS[asked.what]).split(",")]
+    asked.repeats = asked.repeats or (3 if asked.what == "peer" else 5)
     return asked
 
 
@@ -91,6 +95,24 @@ def _subject(asked: argparse.Namespace, subject: Subject) -> tuple[dict[str, str
         parts["Start"] = report.starts_table(*start, binary.stat().st_size)
         found.append(report.start_verdict(start[0]))
     return parts, found
+
+
+def _peer(asked: argparse.Namespace) -> tuple[dict[str, str], list[Verdict]]:
+    comparisons = []
+    for count in asked.counts:
+        with serving(INSTANCES.function, count) as served:
+            _progress(f"{count:,} instances, {asked.repeats} times the reaper and Cloud Custodian")
+            first, second = measure.repeated(served, _binary(asked, INSTANCES.function), asked.repeats)
+            custodian = Runs(count, tuple(peer.scan(served) for _ in range(asked.repeats)))
+            comparisons.append({peer.FIRST: first, peer.SECOND: second, peer.PEER: custodian})
+    columns = {f"{name}, {runs.count:,}": runs for comparison in comparisons for name, runs in comparison.items()}
+    parts = {
+        "Where, and what": f"{peer.version()}.",
+        "The same fleet": peer.comparison_table(comparisons),
+        "AWS calls": report.calls_table(columns),
+        "Start": peer.starts_table(asked.starts),
+    }
+    return parts, list(peer.verdicts(comparisons))
 
 
 def _progress(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from .volume_metrics import VolumeMetrics
 from .xml_pages import Pages, filters, listing, numbered
 
 _CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
+_JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _VALUES_MAX = 200  # of a filter (Amazon EC2 User Guide, "Filter resources")
 
 
@@ -65,6 +67,8 @@ class _Region:
                 return self._metrics.list_metrics(cbor2.loads(body)), _CBOR
             case "GetMetricData", "cbor":
                 return self._metrics.get_metric_data(cbor2.loads(body)), _CBOR
+            case "GetMetricStatistics", "json" if isinstance(self._metrics, InstanceMetrics):
+                return self._metrics.get_metric_statistics(json.loads(body)), _JSON
         raise Refused(f"{call.operation} in {call.protocol} is not prepared")
 
     def _snapshots(self, form: dict[str, str], by: dict[str, list[str]]) -> bytes:

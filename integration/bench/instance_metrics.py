@@ -1,18 +1,21 @@
-"""What CloudWatch says of instances: ListMetrics and GetMetricData in CBOR, which the Rust SDK speaks.
+"""What CloudWatch says of instances: ListMetrics and GetMetricData in CBOR, which the Rust SDK speaks, and GetMetricStatistics in JSON, which
+boto3 does.
 
-A series is found by metric and dimensions, of which the CloudWatch agent's have a host. Every period has a sample, until five minutes ago.
+A series is found by metric and dimensions, of which the CloudWatch agent's have a host. Besides there is an aggregate by InstanceId alone, as
+`aggregation_dimensions` of its configuration makes it. Every period has a sample, until five minutes ago.
 
-Source: "ListMetrics" (CloudWatch API Reference).
+Source: "ListMetrics", "GetMetricStatistics" (CloudWatch API Reference); "Create or edit the CloudWatch agent configuration file" (user guide).
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import cbor2
 
 from .fleet import VALUES, Machine
-from .metric_data import array_of, checked_span, metric_data, result, times
+from .metric_data import array_of, checked_span, epoch, metric_data, result, times
 from .refused import Refused
 
 GPU_METRIC = "nvidia_smi_utilization_gpu"
@@ -41,6 +44,13 @@ class InstanceMetrics:
             return series[key]
 
         return metric_data(asked, answer)
+
+    def get_metric_statistics(self, asked: dict[str, Any]) -> bytes:
+        value = VALUES[self._usage(asked)][asked["MetricName"]]
+        at = times(epoch(asked["StartTime"]), epoch(asked["EndTime"]), int(asked["Period"]))
+        statistics = {name: value for name in asked["Statistics"]}
+        points = [{"Timestamp": time, "Unit": "None", **statistics} for time in at]
+        return json.dumps({"Label": asked["MetricName"], "Datapoints": points}).encode()
 
     def _usage(self, metric: dict[str, Any]) -> str:
         dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}

@@ -66,7 +66,7 @@ def test_pages_have_no_element_that_ec2_does_not_send(operation: str, page: byte
     check(answer, model.operation_model(operation).output_shape)
 
 
-@pytest.mark.parametrize("place", ["make bench: reap-instances", "make bench: reap-volumes", "make bench-scan"])
+@pytest.mark.parametrize("place", ["make bench: reap-instances", "make bench: reap-volumes", "make bench-scan", "make bench-peer"])
 def test_the_page_has_a_place_for_the_figures(place: str) -> None:
     page = (REPOSITORY / "docs" / "measurements.md").read_text()
     assert f"<!-- {place} -->\n\none figure\n\n<!-- end of {place} -->" in report.recorded(page, place, "one figure\n")
