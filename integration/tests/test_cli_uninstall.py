@@ -22,6 +22,9 @@ def uninstall(stack: Deployment, *arguments: str, **over: str | None) -> Said:
     return curfew(stack.environment(**over), "uninstall", *arguments)
 
 
+REPLY_URL = {"FunctionName": "curfew-reply", "ChatButtons": "no"}
+
+
 def kinds(said: Said) -> dict[str, int]:
     return {one["kind"]: one["count"] for one in said.json()["leftovers"]}
 
@@ -50,12 +53,14 @@ def test_it_only_lists(stack: Deployment) -> None:
     account.aws.put_stack("curfew-team-other", {}, parameters={"StateBucket": "another"})
     for region, home in (("eu-central-1", "us-east-1"), ("us-east-1", "eu-west-1")):
         account.aws.put_stack("curfew-forwarder", {}, region, parameters={"HomeRegion": home})
+    account.aws.put_stack("curfew-reply-url", {}, parameters=REPLY_URL)
+    account.aws.put_stack("curfew-reply-url-of-others", {}, parameters={"FunctionName": "another"})
     before = account.aws.tags(gpu)
     account.aws.clear_calls()
     said = uninstall(stack, "--json").fine()
     assert kinds(said) == {
         **{"stack": 1, "bucket": 1, "stopped-instances": 1, "labels": 2, "tags-of-people": 1, "snapshots": 1},
-        **{"team-stacks": 1, "forwarders": 1},
+        **{"team-stacks": 1, "forwarders": 1, "reply-urls": 1},
     }
     assert (said.json()["outcome"], said.json()["removed"], said.json()["gaps"]) == ("listed", [], [])
     writes = [one for one in account.aws.counts() if not one.split(":")[1].startswith(("Describe", "List", "Get", "Head"))]
@@ -71,9 +76,10 @@ def test_what_is_named_is_removed_and_nothing_else(stack: Deployment) -> None:
     snapshot = safety_snapshot(account)
     curfew(account.environment(), "team", "create", "vision").fine()
     account.aws.put_stack("curfew-forwarder", {}, "eu-central-1", parameters={"HomeRegion": "us-east-1"})
-    arguments = ("--delete-stack", "--remove", "labels,team-stacks", "--remove", "forwarders")
+    account.aws.put_stack("curfew-reply-url", {}, parameters=REPLY_URL)
+    arguments = ("--delete-stack", "--remove", "labels,team-stacks", "--remove", "forwarders,reply-urls")
     said = uninstall(stack, *arguments, "--yes", "--json").fine().json()
-    assert said["outcome"] == "removed" and said["failures"] == [] and len(said["removed"]) == 4
+    assert said["outcome"] == "removed" and said["failures"] == [] and len(said["removed"]) == 5
     assert said["removed"][0] == "the stack curfew", "before all else"
     assert "curfew:marked" not in account.aws.tags(gpu) and "curfew:hours" in account.aws.tags(gpu)
     assert snapshots(account) == [snapshot], "not named"

@@ -51,6 +51,8 @@ enum Removal {
     TeamStacks,
     /// Stacks that forward events of other regions
     Forwarders,
+    /// Stacks with the public address of links in messages
+    ReplyUrls,
 }
 
 /// `outcome` is `listed`; `removed`; `incomplete`; `declined` if the person said no.

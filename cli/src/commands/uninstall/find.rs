@@ -19,9 +19,14 @@ use crate::screen;
 
 /// The function that makes snapshots.
 const REAP_VOLUMES: &str = "reap-volumes";
-/// Beginnings of the names of team stacks, and of stacks of `deploy/forwarder.yaml` as docs/job-machines.md names them.
+/// Beginnings of the names of all stacks beside Curfew's own, and of team stacks.
+const STACKS_BESIDE: &str = "curfew-";
 const TEAM_STACKS: &str = "curfew-team-";
+/// Beginnings of the names of stacks of `deploy/forwarder.yaml` and `deploy/reply-url.yaml`, as docs/job-machines.md and docs/replies.md name them.
 const FORWARDERS: &str = "curfew-forwarder";
+const REPLY_URLS: &str = "curfew-reply-url";
+/// Two parameters that together only a stack of `deploy/reply-url.yaml` has.
+const REPLY_URL_PARAMETERS: [&str; 2] = ["FunctionName", "ChatButtons"];
 /// Two parameters that together only a stack of `template.yaml` has; one whose creation failed has no outputs.
 const PARAMETERS: [&str; 2] = ["Mode", "AuditRetentionDays"];
 /// The most names in a line.
@@ -35,6 +40,8 @@ pub(super) struct Leftovers {
     /// The unfinished jobs; `None` if they are unknown.
     pub(super) jobs: Option<Vec<JobId>>,
     pub(super) team_stacks: Vec<Stack>,
+    /// Stacks with the public address of the function `reply`.
+    pub(super) reply_urls: Vec<Stack>,
     pub(super) regions: Vec<RegionLeftovers>,
     /// Failed reads.
     pub(super) gaps: Vec<String>,
@@ -75,7 +82,7 @@ impl Leftovers {
     async fn find_in(context: &CommandContext, bucket: Option<String>) -> Self {
         let mut gaps = Vec::new();
         let read = unless_failed(read_stack(&context.aws, &context.global.stack).await, &mut gaps);
-        let is_of_curfew = |stack: &Stack| PARAMETERS.iter().all(|name| stack.parameters.contains_key(*name));
+        let is_of_curfew = |stack: &Stack| has_parameters(stack, &PARAMETERS);
         let (stack, is_stack_known) = match read {
             None => (None, false),
             Some(Some(stack)) if !is_of_curfew(&stack) => {
@@ -104,19 +111,23 @@ impl Leftovers {
             (join_all(looks).await, seen.gaps)
         };
         let home = context.aws.home();
-        let (jobs, team_stacks, (regions, unlisted)) =
-            join!(jobs, stacks_named(&context.aws, home, TEAM_STACKS), regions);
+        let (jobs, beside, (regions, unlisted)) = join!(jobs, stacks_named(&context.aws, home, STACKS_BESIDE), regions);
         gaps.extend(unlisted.iter().map(describe_gap));
         let jobs = jobs.unwrap_or_else(|error| {
             gaps.push(describe_store_error(&error));
             None
         });
+        let beside = unless_failed(beside, &mut gaps).unwrap_or_default();
+        let (team_stacks, others): (Vec<_>, Vec<_>) =
+            beside.into_iter().partition(|stack| stack.name.starts_with(TEAM_STACKS));
         // Those of another deployment are not this one's.
         let is_ours = |stack: &Stack| bucket.is_some() && stack.parameters.get("StateBucket") == bucket.as_ref();
-        let team_stacks =
-            unless_failed(team_stacks, &mut gaps).unwrap_or_default().into_iter().filter(is_ours).collect();
+        let team_stacks = team_stacks.into_iter().filter(is_ours).collect();
+        let is_reply_url =
+            |stack: &Stack| stack.name.starts_with(REPLY_URLS) && has_parameters(stack, &REPLY_URL_PARAMETERS);
+        let reply_urls = others.into_iter().filter(is_reply_url).collect();
         gaps.extend(regions.iter().flat_map(|region: &RegionLeftovers| region.gaps.clone()));
-        Self { stack, is_stack_known, bucket, jobs, team_stacks, regions, gaps }
+        Self { stack, is_stack_known, bucket, jobs, team_stacks, reply_urls, regions, gaps }
     }
 
     /// Lists the kinds of leftovers, each with a remedy.
@@ -231,7 +242,17 @@ impl Leftovers {
             found: format!("{}: {}", self.count(Removal::Forwarders), join_names(regions)),
             remedy: "--remove forwarders".to_owned(),
         });
-        team_stacks.into_iter().chain(forwarders).collect()
+        let reply_urls = (!self.reply_urls.is_empty()).then(|| LeftoverItem {
+            kind: "reply-urls",
+            count: self.reply_urls.len(),
+            found: format!(
+                "{}: {}",
+                self.count(Removal::ReplyUrls),
+                join_names(self.reply_urls.iter().map(|one| &one.name))
+            ),
+            remedy: "--remove reply-urls; links in messages, and buttons in chats, stop working at once".to_owned(),
+        });
+        team_stacks.into_iter().chain(forwarders).chain(reply_urls).collect()
     }
 
     /// The count of a removal, for people.
@@ -245,6 +266,10 @@ impl Leftovers {
             }
             Removal::TeamStacks => screen::counted(self.team_stacks.len(), "team stack"),
             Removal::Forwarders => screen::counted(self.forwarders().count(), "forwarder stack"),
+            Removal::ReplyUrls => {
+                let count = screen::counted(self.reply_urls.len(), "stack");
+                format!("{count} with the public address of links in messages")
+            }
         }
     }
 
@@ -294,6 +319,10 @@ async fn observe_region(context: &CommandContext, store: Option<&Store>, region:
         forwarders: unless_failed(forwarders, &mut gaps).unwrap_or_default().into_iter().filter(is_ours).collect(),
         gaps,
     }
+}
+
+fn has_parameters(stack: &Stack, names: &[&str]) -> bool {
+    names.iter().all(|name| stack.parameters.contains_key(*name))
 }
 
 fn unless_failed<T>(answer: Result<T, CallError>, gaps: &mut Vec<String>) -> Option<T> {

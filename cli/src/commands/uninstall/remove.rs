@@ -59,9 +59,10 @@ impl Uninstall {
             match removal {
                 Removal::Labels => remove_all_labels(context, resources, &mut report).await,
                 Removal::Snapshots => delete_own_snapshots(context, resources, &mut report).await,
-                Removal::TeamStacks => {
+                Removal::TeamStacks | Removal::ReplyUrls => {
                     let home = context.aws.home();
-                    let stacks = found.team_stacks.iter().map(|stack| (home, stack.name.as_str()));
+                    let stacks = if *removal == Removal::TeamStacks { &found.team_stacks } else { &found.reply_urls };
+                    let stacks = stacks.iter().map(|stack| (home, stack.name.as_str()));
                     begin_deletions(context, stacks, &mut report).await;
                 }
                 Removal::Forwarders => {
