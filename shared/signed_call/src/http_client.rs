@@ -22,7 +22,7 @@ pub fn direct_http_client() -> SharedHttpClient {
 fn client_through(proxy: fn() -> ProxyConfig) -> SharedHttpClient {
     Builder::new().build_with_connector_fn(move |settings, components| {
         let mut connector =
-            ConnectorBuilder::default().tls_provider(Provider::Rustls(CryptoMode::AwsLc)).proxy_config(proxy());
+            ConnectorBuilder::default().tls_provider(Provider::Rustls(CryptoMode::Ring)).proxy_config(proxy());
         connector.set_connector_settings(settings.cloned());
         connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
         connector.build()
