@@ -15,7 +15,6 @@ mod ledger;
 mod month_facts;
 mod plans;
 mod reply_links;
-mod report_pages;
 mod schemas;
 
 use aws_config::SdkConfig;
@@ -30,19 +29,15 @@ use serde::Serialize;
 use bucket::{Bucket, FoundObject, WriteCondition};
 use document::{StoredDocument, decode, encode};
 
-pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, ListPart, ListedObject, MeasuredData, measure_data};
-pub use budgets::team_folder;
+pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, MeasuredData, measure_data};
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
-pub use jobs::{
-    Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LOG_PARTS_MAX, LogPart, LogTail, MachineDocument,
-    ReceivedHeartbeat, Submission, SubmittedSpec, TriggerListing, TriggerObject, has_legal_keys, is_answerable,
-    job_of_key, match_answers, submission_key, sweep_of_active_key,
-};
+pub use jobs::{LOG_PARTS_MAX, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
 pub use ports::{
-    ActivityDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, JobDocuments, LedgerDocuments,
-    StoreError, Versioned,
+    ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, InboxDocuments,
+    JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
+    ReportDocuments, StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
 pub use schemas::DocumentSchema;
 
@@ -70,12 +65,6 @@ impl Store {
     #[must_use]
     pub fn for_machine(self) -> Self {
         Self { bucket: self.bucket.asking_listing() }
-    }
-
-    /// The bucket's name.
-    #[must_use]
-    pub fn bucket_name(&self) -> &str {
-        self.bucket.name()
     }
 
     /// The bucket's policy, a JSON document; `None` if it has none.

@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
+use jobs::backlog::{Backlog, Bookmarks};
 use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, backlog};
 use model::id::TeamName;
+use model::listing::ListedObject;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind, Paragraph,
     RepeatPolicy, Severity,
 };
-use store::{Backlog, Bookmarks, ListedObject, StoreError};
+use ports::{JobCloud, StoreError};
 
-use super::JobsRun;
+use super::{JobRunDocuments, JobsRun};
 use crate::AT_ONCE;
 
 type Queues<T> = BTreeMap<String, BacklogQueue<T>>;
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Takes a share of each team's folder. `read` selects the pending entries of a list: it gets the folder, the list, and whether earlier runs
     /// could not take the whole folder either. A folder that cannot be listed is a gap.
     pub(super) async fn take_backlog<T: QueueItem>(

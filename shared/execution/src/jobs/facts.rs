@@ -2,20 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloud::jobs::MachineObservation;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
-    JobFacts, JobMachine, MachineHold, MachineSight, NeededFacts, PendingDecision, needed_facts,
+    JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
-use ports::Documents as _;
-use store::{MachineDocument, StoreError};
+use ports::{JobCloud, MachineDocument, StoreError};
 
-use super::JobsRun;
 use super::find::NamedJob;
+use super::{JobRunDocuments, JobsRun};
 
 /// The function that stops instances.
 const REAPER: &str = "reap-instances";
@@ -40,7 +38,7 @@ impl MachineSightings {
 /// The documents of one job that this run has read. Each is read once, because a run takes seconds.
 #[derive(Debug, Default)]
 #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
-pub(super) struct JobDocuments {
+pub(super) struct KnownDocuments {
     head: Option<Option<Head>>,
     cancel: Option<Option<CancelRequest>>,
     heartbeat: Option<(u32, Option<Timestamp>)>,
@@ -59,7 +57,7 @@ pub(super) struct JobDocuments {
     pub(super) changed: BTreeSet<ResourceId>,
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Describes the machines of all jobs at once: one call a region.
     pub(super) async fn describe_machines(&mut self, named: &[NamedJob]) {
         let now = self.now();
@@ -72,9 +70,9 @@ impl JobsRun<'_> {
                 by_region.entry(region.clone()).or_default().push(instance.clone());
             }
         }
-        let aws = self.run.cloud;
+        let cloud = self.run.cloud;
         let looks = by_region.into_iter().map(|(region, ids)| async move {
-            let observed = cloud::jobs::observe_machines(aws, &region, &ids, now).await;
+            let observed = cloud.observe_machines(&region, &ids, now).await;
             (region, ids, observed)
         });
         for (region, ids, observed) in join_all(looks).await {
@@ -94,7 +92,7 @@ impl JobsRun<'_> {
     pub(super) async fn facts(
         &self,
         decision: &PendingDecision<Box<Job>>,
-        known: &mut JobDocuments,
+        known: &mut KnownDocuments,
         now: Timestamp,
     ) -> JobFacts {
         let (job, wants) = (decision.job(), decision.needed_facts(now));
@@ -129,13 +127,13 @@ impl JobsRun<'_> {
         }
     }
 
-    async fn sight(&self, placed: Option<&JobMachine>, known: &JobDocuments) -> MachineSighting {
+    async fn sight(&self, placed: Option<&JobMachine>, known: &KnownDocuments) -> MachineSighting {
         let Some(placed) = placed else { return MachineSighting::default() };
         if let Some(seen) = self.sights.find(placed).filter(|_| !known.changed.contains(&placed.instance)) {
             return seen;
         }
         let id = std::slice::from_ref(&placed.instance);
-        match cloud::jobs::observe_machines(self.run.cloud, &placed.region, id, self.now()).await {
+        match self.run.cloud.observe_machines(&placed.region, id, self.now()).await {
             Ok(machines) => machines.into_iter().next().map(|one| (one.sight, one.hold)).unwrap_or_default(),
             Err(error) => {
                 self.gap(error.gap());
@@ -162,7 +160,7 @@ impl JobsRun<'_> {
     }
 
     /// Reads the wanted facts that were not read yet. A failed read leaves the fact unknown.
-    async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut JobDocuments) {
+    async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut KnownDocuments) {
         let (store, id, attempt) = (self.run.store, &job.job, job.machine_attempt());
         let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
         let cancel =
@@ -195,7 +193,7 @@ impl JobsRun<'_> {
     #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
     fn believe_or_report<T>(
         &self,
-        known: &mut JobDocuments,
+        known: &mut KnownDocuments,
         read: Option<Result<MachineDocument<T>, StoreError>>,
     ) -> Option<Option<T>> {
         let (believed, refused) = self.read_or_report(read)?.into_parts();
