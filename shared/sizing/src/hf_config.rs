@@ -300,6 +300,14 @@ fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<
         return Ok(None);
     }
     let listed = keys.count_in_list("layer_types", "sliding_attention");
+    // EXAONE 4 writes the layers of one period: `LLLG`.
+    let period = keys.text("sliding_window_pattern");
+    if !period.is_empty() {
+        let [local, all] =
+            [period.matches('L').count(), period.chars().count()].map(|count| u32::try_from(count).unwrap_or(1));
+        let layers = listed.unwrap_or_else(|| layers.saturating_mul(local) / all.max(1)).min(layers);
+        return Ok((layers > 0).then_some(SlidingWindow { tokens, layers }));
+    }
     let pattern = keys.number(&["sliding_window_pattern"])?.or(family.window_pattern).filter(|pattern| *pattern > 0);
     // Each so manieth layer sees everything.
     let windowed = listed.unwrap_or_else(|| layers - pattern.map_or(0, |pattern| layers / pattern)).min(layers);

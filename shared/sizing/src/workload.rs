@@ -221,7 +221,7 @@ impl Workload {
         }
     }
 
-    /// Returns the usual workload of a task on a model. Without a precision it is that of the model's file: inference keeps the weights as
+    /// Returns the usual workload of a task on a model: no longer than the model was made for. Without a precision it is that of the model's file: inference keeps the weights as
     /// published, and so do adapters beside weights that frameworks can train them with; everything else is in bf16.
     ///
     /// # Errors
@@ -231,10 +231,16 @@ impl Workload {
         precision: Option<Precision>,
         architecture: &ModelArchitecture,
     ) -> Result<Self, InvalidValue> {
-        if let Some(precision) = precision {
-            return Ok(Self::new(task, precision));
-        }
-        match &architecture.published {
+        let usual = match precision {
+            Some(precision) => Self::new(task, precision),
+            None => Self::from_published(task, &architecture.published)?,
+        };
+        let context_max = architecture.context_max.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
+        Ok(Self { tokens: usual.tokens.min(context_max.max(1)), ..usual })
+    }
+
+    fn from_published(task: Task, published: &PublishedFormat) -> Result<Self, InvalidValue> {
+        match published {
             PublishedFormat::Unknown(reason) if task != Task::Full => Err(InvalidValue::new(reason.clone())),
             PublishedFormat::Quantized(weights)
                 if task == Task::Inference || (task != Task::Full && weights.trains_adapters) =>

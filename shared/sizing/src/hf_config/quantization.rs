@@ -64,12 +64,12 @@ pub(super) fn published_format(
 ) -> PublishedFormat {
     // compressed-tensors wrote `compression_config` before.
     let Some(config) = keys.object("quantization_config").or_else(|| keys.object("compression_config")) else {
-        return PublishedFormat::Plain(plain_format(keys));
+        return plain(keys);
     };
     let method = method(config);
     let read = scheme(config, &method).and_then(|scheme| match scheme {
         Some(scheme) => quantized(&scheme, architecture, sparse).map(PublishedFormat::Quantized),
-        None => Ok(PublishedFormat::Plain(plain_format(keys))),
+        None => Ok(plain(keys)),
     });
     if let Ok(PublishedFormat::Quantized(_)) = &read
         && has_short_cache(config)
@@ -77,21 +77,24 @@ pub(super) fn published_format(
         let note = "the file asks for a KV cache in 8 bits; it is counted in 16, which is twice as much";
         architecture.notes.push(note.to_owned());
     }
-    read.unwrap_or_else(|reason| {
-        PublishedFormat::Unknown(format!(
-            "quantization_config: {reason}; name the format in which the weights are used as the precision, such as int4"
-        ))
-    })
+    read.unwrap_or_else(|reason| unknown("quantization_config", &reason))
 }
 
-fn plain_format(keys: &ConfigKeys<'_>) -> Option<Precision> {
-    let dtype = [keys.text("dtype"), keys.text("torch_dtype")].into_iter().find(|dtype| !dtype.is_empty())?;
-    match dtype.trim_start_matches("torch.") {
+fn unknown(key: &str, reason: &str) -> PublishedFormat {
+    PublishedFormat::Unknown(format!(
+        "{key}: {reason}; name the format in which the weights are used as the precision, such as int4"
+    ))
+}
+
+fn plain(keys: &ConfigKeys<'_>) -> PublishedFormat {
+    let dtype = [keys.text("dtype"), keys.text("torch_dtype")].into_iter().find(|dtype| !dtype.is_empty());
+    PublishedFormat::Plain(match dtype.unwrap_or_default().trim_start_matches("torch.") {
         "float32" | "float" => Some(Precision::Fp32),
         "float16" | "half" => Some(Precision::Fp16),
         "bfloat16" => Some(Precision::Bf16),
-        _ => None,
-    }
+        "" | "auto" => None,
+        other => return unknown("torch_dtype", &format!("{:?} is not known", one_line(other, 40))),
+    })
 }
 
 fn method(config: &Map<String, Value>) -> String {

@@ -50,7 +50,7 @@ const GATED_ACTIVATIONS: [&str; 5] = ["silu", "swish", "swiglu", "swiglu_oai", "
 
 /// Parts of the names of keys that change what is counted by a factor: layers, keys or values that are shared, or sizes that differ from
 /// layer to layer.
-const SHAPE_WORDS: [&str; 9] = [
+const SHAPE_WORDS: [&str; 10] = [
     "_groups",
     "group_num",
     "share_factor",
@@ -59,6 +59,7 @@ const SHAPE_WORDS: [&str; 9] = [
     "altup",
     "block_configs",
     "cross_layer",
+    "ffn_config",
     "num_loops",
 ];
 

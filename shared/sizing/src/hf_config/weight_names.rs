@@ -245,7 +245,8 @@ impl NamePatterns {
     /// tokens at once.
     pub(super) fn unknown(&self, layers: u32) -> Vec<&str> {
         let met = self.met.borrow();
-        let is_known = |name: &str| OTHER_WORDS.iter().any(|word| name.contains(word));
+        let is_class = |name: &str| !name.contains('.') && name.starts_with(|letter: char| letter.is_ascii_uppercase());
+        let is_known = |name: &str| is_class(name) || OTHER_WORDS.iter().any(|word| name.contains(word));
         let is_beyond = |name: &str| {
             let layer = name.strip_prefix("layers.").and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
             layer.is_some_and(|layer| layer >= layers)
