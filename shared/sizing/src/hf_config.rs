@@ -17,7 +17,7 @@ use crate::architecture::{
     ArchitectureBasis, Attention, Embeddings, LatentAttention, Mlp, ModelArchitecture, Norms, PublishedFormat,
     SlidingWindow,
 };
-use experts::experts;
+use experts::{experts, refuse_unknown_experts};
 use family::{Family, PositionKind};
 use keys::ConfigKeys;
 use other_parts::other_parts;
@@ -62,16 +62,25 @@ pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
     }
     let whole: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| HfConfigError::NotJson(describe_json_fault(&error)))?;
+    // Qwen's Omni models: the part that understands, beside one that speaks.
+    let (whole, has_speaker) = match whole.get("thinker_config").and_then(Value::as_object) {
+        Some(thinker) => (thinker.clone(), true),
+        None => (whole, false),
+    };
     let part = TEXT_PARTS.into_iter().find_map(|key| whole.get(key)?.as_object());
     let keys = ConfigKeys::new(part, &whole);
     refuse_unsized_kind(&keys, &model_type(&keys))?;
     let family = Family::find(&keys)?;
     refuse_foreign_kind(&keys, &family, &model_type(&keys))?;
+    refuse_unknown_experts(&keys, &family)?;
     let (mut architecture, sparse) = read_architecture(&keys, &family)?;
+    architecture.check()?;
     let (parameters, notes) = other_parts(&keys, architecture.hidden);
     architecture.other_parts = parameters;
     architecture.notes.extend(notes);
-    architecture.check()?;
+    if has_speaker {
+        architecture.notes.push("the part that speaks is not counted".to_owned());
+    }
     architecture.published = quantization::published_format(&keys, &mut architecture, &sparse);
     Ok(architecture)
 }

@@ -15,6 +15,19 @@ const SHARED: [&str; 3] = ["n_shared_experts", "num_shared_experts", "moe_num_sh
 /// `true` for each layer with experts; empty for a model without.
 pub(super) type SparseLayers = Vec<bool>;
 
+/// # Errors
+/// Experts of a kind of model that is not known to have some.
+pub(super) fn refuse_unknown_experts(keys: &ConfigKeys<'_>, family: &Family) -> Result<(), InvalidValue> {
+    if family.has_experts || keys.number(&COUNT)?.is_none_or(|count| count <= 1) {
+        return Ok(());
+    }
+    Err(InvalidValue::new(format!(
+        "how experts are laid out in the model type {:?} is not known; give the number of parameters instead, and how many of them are \
+         active, such as `109b` and `17b`",
+        one_line(keys.text("model_type"), 40)
+    )))
+}
+
 pub(super) fn experts(
     keys: &ConfigKeys<'_>,
     family: &Family,
@@ -23,13 +36,6 @@ pub(super) fn experts(
 ) -> Result<Option<(Experts, SparseLayers)>, HfConfigError> {
     let model_type = one_line(keys.text("model_type"), 40);
     let Some(count) = keys.number(&COUNT)?.filter(|count| *count > 1) else { return Ok(None) };
-    if !family.has_experts {
-        return Err(InvalidValue::new(format!(
-            "how experts are laid out in the model type {model_type:?} is not known; give the number of parameters instead, and how many of \
-             them are active, such as `109b` and `17b`"
-        ))
-        .into());
-    }
     let Some(active) = keys.number(&ACTIVE)? else {
         return Err(HfConfigError::MissingKeys { model_type, keys: vec!["num_experts_per_tok".to_owned()] });
     };

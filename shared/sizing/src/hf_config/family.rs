@@ -219,11 +219,10 @@ impl Family {
             "llama4" | "llama4_text" => Self { has_shared_expert: true, ..MIXTURE },
             "olmoe" => Self { qk_norm: QkNorm::OfWidth, ..MIXTURE },
             "qwen" => Self { has_qkv_bias: true, counts_gate: true, ..LLAMA },
-            "qwen2" | "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" | "seed_oss" => {
-                Self { has_qkv_bias: true, ..LLAMA }
-            }
+            "qwen2" | "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" | "qwen2_5_omni_text"
+            | "seed_oss" => Self { has_qkv_bias: true, ..LLAMA },
             "qwen2_moe" => Self { has_qkv_bias: true, ..MIXTURE },
-            "qwen3" | "qwen3_moe" | "qwen3_vl_text" | "qwen3_vl_moe_text" => {
+            "qwen3" | "qwen3_moe" | "qwen3_vl_text" | "qwen3_vl_moe_text" | "qwen3_omni_moe_text" => {
                 Self { qk_norm: QkNorm::OfHead, ..MIXTURE }
             }
             "gemma" => Self { is_tied: true, ..LLAMA },

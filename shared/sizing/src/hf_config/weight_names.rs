@@ -1,15 +1,15 @@
 //! Names of the matrices of a decoder, and the patterns by which files choose among them.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex_lite::{Regex, RegexBuilder};
 
 use crate::architecture::ModelArchitecture;
 use crate::count::sum;
 
-/// Published files have at most some dozens of patterns with wildcards, besides plain names. The product with the names of the largest model
-/// stays below a second.
+/// Published files have at most some dozens of patterns with wildcards, besides names and beginnings of names. The product with the names
+/// of the largest model stays below a second.
 const WILDCARDS_MAX: usize = 100;
 const WILDCARD_CHARACTERS_MAX: usize = 1_000;
 const COMPARISONS_MAX: usize = 300_000;
@@ -159,7 +159,13 @@ pub(super) struct NamePatterns {
     plain: BTreeSet<String>,
     /// With `*`.
     globs: Vec<String>,
+    /// With `*` at the end alone: names that begin so.
+    beginnings: BTreeSet<String>,
     regexes: Vec<Regex>,
+    /// `true` if a regex has a digit, so it may choose among layers.
+    names_layers: bool,
+    /// Names that the regexes were compared with, by layer, or by the digits of its number if no regex names one.
+    compared: RefCell<BTreeMap<(u32, &'static str), bool>>,
     /// The whole patterns, for what is no block of the decoder.
     texts: Vec<String>,
     met: RefCell<BTreeSet<String>>,
@@ -178,6 +184,11 @@ impl NamePatterns {
             read.texts.push(text.to_owned());
             if is_regex {
                 read.regexes.push(compile(text)?);
+                read.names_layers |= text.contains(|letter: char| letter.is_ascii_digit());
+            } else if let Some(beginning) =
+                without_prefix(text).strip_suffix('*').filter(|text| text.starts_with("layers.") && !text.contains('*'))
+            {
+                read.beginnings.insert(beginning.to_owned());
             } else if text.contains('*') {
                 read.globs.push(without_prefix(text).to_owned());
             } else {
@@ -195,15 +206,30 @@ impl NamePatterns {
     /// # Errors
     /// So many names and patterns that comparing them takes too long.
     pub(super) fn check_work(&self, matrices: usize) -> Result<(), String> {
-        let names = matrices.saturating_mul(QUERY.len() * PREFIXES.len());
-        if names.saturating_mul(self.regexes.len().saturating_add(self.globs.len())) > COMPARISONS_MAX {
+        let names = if self.names_layers { matrices } else { 0 };
+        let names = names.saturating_mul(QUERY.len() * PREFIXES.len());
+        if names.saturating_mul(self.regexes.len()) > COMPARISONS_MAX {
             return Err("too many patterns of names for so many layers".to_owned());
         }
         Ok(())
     }
 
     pub(super) fn matches(&self, matrix: &WeightMatrix) -> bool {
-        matrix.names.iter().any(|name| self.matches_name(&format!("layers.{}.{name}", matrix.layer)))
+        matrix.names.iter().any(|suffix| {
+            let name = format!("layers.{}.{suffix}", matrix.layer);
+            self.matches_name(&name) || self.matches_regex(matrix.layer, suffix, &name)
+        })
+    }
+
+    fn matches_regex(&self, layer: u32, suffix: &'static str, name: &str) -> bool {
+        if self.regexes.is_empty() {
+            return false;
+        }
+        let key = if self.names_layers { layer } else { layer.checked_ilog10().unwrap_or(0) };
+        *self.compared.borrow_mut().entry((key, suffix)).or_insert_with(|| {
+            let names = PREFIXES.map(|prefix| format!("{prefix}{name}"));
+            self.regexes.iter().any(|regex| names.iter().any(|name| regex.is_match(name)))
+        })
     }
 
     fn matches_name(&self, name: &str) -> bool {
@@ -221,8 +247,8 @@ impl NamePatterns {
                 || matches_glob(&format!("{glob}.*"), name)
                 || matches_glob(&format!("*.{glob}"), name)
         };
-        self.globs.iter().any(is_globbed)
-            || PREFIXES.iter().any(|prefix| self.regexes.iter().any(|regex| regex.is_match(&format!("{prefix}{name}"))))
+        let begins = || (1..=name.len()).filter_map(|end| name.get(..end)).any(|begin| self.beginnings.contains(begin));
+        (!self.beginnings.is_empty() && begins()) || self.globs.iter().any(is_globbed)
     }
 
     /// Returns `true` if a pattern is of the matrix that predicts tokens.
