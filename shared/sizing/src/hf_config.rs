@@ -1,5 +1,6 @@
 //! The `config.json` of a model of the Hugging Face format.
 
+mod bit_width;
 mod defaults;
 mod experts;
 mod family;

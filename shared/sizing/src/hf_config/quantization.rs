@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use model::fault::one_line;
 use serde_json::{Map, Value};
 
+use super::bit_width::{BitWidth, arguments_width, describe_width, integer_width, preset_width};
 use super::keys::ConfigKeys;
 use super::weight_names::{NamePatterns, WeightMatrix, matrices};
 use crate::architecture::{ModelArchitecture, PublishedFormat, QuantizedWeights};
@@ -24,13 +25,6 @@ const KEPT: [&str; 7] = [
     "llm_int8_skip_modules",
     "modules_to_not_quantize",
 ];
-
-/// Bits of one weight, with its scales and zero points.
-#[derive(Debug, Clone, Copy)]
-struct BitWidth {
-    precision: Precision,
-    millibits: u64,
-}
 
 /// Matrices in one format.
 #[derive(Debug)]
@@ -194,9 +188,7 @@ fn overrides(dynamic: &Map<String, Value>, usual: BitWidth) -> Result<Vec<Format
 
 /// The width of all quantized weights of a method that has one, in words as well.
 fn whole_width(config: &Map<String, Value>, method: &str) -> Result<(BitWidth, String), String> {
-    let fixed = |precision: Precision, words: &str| {
-        Ok((BitWidth { precision, millibits: precision.weight_millibits() }, words.to_owned()))
-    };
+    let fixed = |precision: Precision, words: &str| Ok((BitWidth::named(precision), words.to_owned()));
     let is_true = |key: &str| config.get(key).and_then(Value::as_bool) == Some(true);
     let number = |keys: [&str; 2]| keys.iter().find_map(|key| config.get(*key)?.as_i64());
     match method {
@@ -234,18 +226,6 @@ fn whole_width(config: &Map<String, Value>, method: &str) -> Result<(BitWidth, S
         "" => Err("it names no method (`quant_method`)".to_owned()),
         _ => Err(format!("the method {:?} is not known", one_line(method, 40))),
     }
-}
-
-/// Whole numbers of so many bits, with a scale of 16 bits and a zero point for each group.
-fn integer_width(bits: u64, group_size: i64, has_zeros: bool) -> Option<BitWidth> {
-    let precision = match bits {
-        2..=4 => Precision::Int4,
-        5..=8 => Precision::Int8,
-        _ => return None,
-    };
-    let constants = 16 + if has_zeros { bits } else { 0 };
-    let of_group = u64::try_from(group_size).ok().filter(|size| *size > 0).map_or(0, |size| constants * 1_000 / size);
-    Some(BitWidth { precision, millibits: bits * 1_000 + of_group })
 }
 
 /// `config_groups` of compressed-tensors, which `ModelOpt` writes as well.
@@ -286,49 +266,6 @@ fn groups_scheme(config: &Map<String, Value>, method: &str) -> Result<Scheme, St
         has_encoders: true,
         description: format!("{method}, {}{sparsity}", words.join(" and ")),
         trains_adapters: false,
-    })
-}
-
-fn describe_width(BitWidth { precision, millibits }: &BitWidth) -> String {
-    let (whole, part) = (millibits / 1_000, millibits % 1_000);
-    let bits = format!("{whole}.{part:03}");
-    format!("{precision}, {} bits", bits.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// `weights` of a group: `num_bits`, `type`, `strategy`, `group_size`, `symmetric`.
-fn arguments_width(weights: Option<&Value>) -> Result<Option<BitWidth>, String> {
-    let Some(weights) = weights.and_then(Value::as_object) else { return Ok(None) };
-    let bits = weights.get("num_bits").and_then(Value::as_u64).unwrap_or(8);
-    let size = weights.get("group_size").and_then(Value::as_i64).unwrap_or(-1);
-    let size = if ["group", "tensor_group"].contains(&text(weights, "strategy")) || size > 0 { size } else { -1 };
-    let is_symmetric = weights.get("symmetric").and_then(Value::as_bool).unwrap_or(true);
-    let of_precision = |precision: Precision| BitWidth { precision, millibits: precision.weight_millibits() };
-    let width = match (text(weights, "type"), bits) {
-        (_, 16..) => return Ok(None),
-        ("float", 8) if size == 32 => BitWidth { precision: Precision::Fp8, millibits: 8_250 },
-        ("float", 8) => of_precision(Precision::Fp8),
-        ("float", 4) if size == 16 => of_precision(Precision::Nvfp4),
-        ("float", 4) if size == 32 => of_precision(Precision::Mxfp4),
-        ("int" | "", _) => {
-            integer_width(bits, size, !is_symmetric).ok_or_else(|| format!("{bits} bits are not known"))?
-        }
-        (kind, _) => return Err(format!("{bits} bits of the type {:?} are not known", one_line(kind, 20))),
-    };
-    Ok(Some(width))
-}
-
-/// Schemes that have a name: compressed-tensors, `quant_scheme.py`.
-fn preset_width(name: &str) -> Result<Option<BitWidth>, String> {
-    let of_precision = |precision: Precision| Some(BitWidth { precision, millibits: precision.weight_millibits() });
-    Ok(match name {
-        "UNQUANTIZED" => None,
-        "W8A16" | "W8A8" | "INT8" => of_precision(Precision::Int8),
-        "W4A16" | "W4A8" | "W4AFP8" => integer_width(4, 128, false),
-        "W4A16_ASYM" => integer_width(4, 128, true),
-        "FP8" | "FP8_DYNAMIC" | "FP8_BLOCK" => of_precision(Precision::Fp8),
-        "NVFP4" | "NVFP4A16" => of_precision(Precision::Nvfp4),
-        "MXFP4" | "MXFP4A16" => of_precision(Precision::Mxfp4),
-        _ => return Err(format!("the scheme {:?} is not known", one_line(name, 40))),
     })
 }
 
