@@ -10,7 +10,7 @@ use recommend::{
     CAPABILITY_SOURCE, GENERATION_SOURCE, GpuFeature, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunDuration,
     TRAINING_SOURCE, TokenWork, format_length,
 };
-use sizing::{format_parameters, to_gib};
+use sizing::{ParameterCount, format_parameters, to_gib};
 
 use super::TooSmall;
 use super::place::Ranking;
@@ -34,7 +34,7 @@ const REMEDIES_MAX: usize = 3;
 
 pub(super) fn estimate(sized: &Sized, explain: bool) {
     let Sized { architecture, workload, on_one_gpu, .. } = sized;
-    let sizing::ParameterCount { total, active, .. } = on_one_gpu.parameters;
+    let ParameterCount { total, active, .. } = on_one_gpu.parameters;
     let active =
         if architecture.has_experts() { format!(" ({} active)", format_parameters(active)) } else { String::new() };
     let parameters = format_parameters(total);

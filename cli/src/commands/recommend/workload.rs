@@ -221,10 +221,12 @@ impl Sized {
     pub(super) fn work(&self, tokens: f64) -> RunDuration {
         let parameters = self.on_one_gpu.parameters.active as f64;
         let has_bound = self.workload.offload.is_none();
+        // An encoder reads all tokens of its sequences in one step.
+        let tokens_per_sequence = if self.architecture.is_encoder { self.workload.tokens } else { 1 };
         RunDuration::Tokens(match self.workload.task {
             Task::Inference => TokenWork::Generation {
                 tokens,
-                batch: f64::from(self.workload.batch),
+                batch: f64::from(self.workload.batch) * f64::from(tokens_per_sequence),
                 bytes_per_step: generation_step_bytes(&self.architecture, &self.workload).unwrap_or_default() as f64,
             },
             Task::Full => TokenWork::Training { tokens, operations_per_token: 6.0 * parameters, has_bound },
