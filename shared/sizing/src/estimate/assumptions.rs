@@ -16,7 +16,8 @@ pub(super) fn assumptions(sizing: &Sizing<'_>) -> Vec<String> {
     }
     if sizing.reads_in_pieces() {
         assumptions.push(format!(
-            "a prompt is read {} tokens at a time, as vLLM and SGLang do; set the prefill chunk for a program that reads more at once",
+            "a prompt is read {} tokens at a time, as vLLM and SGLang do, with logits of its last token; set the prefill chunk for a program \
+             that reads more at once",
             workload.prefill_chunk
         ));
     }
