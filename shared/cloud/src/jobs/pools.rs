@@ -114,7 +114,7 @@ fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
 pub(crate) struct TypeOffering {
     pub(crate) architecture: &'static str,
     pub(crate) vcpus: u32,
-    memory_mib: u32,
+    pub(crate) memory_mib: u32,
     pub(crate) gpus: u32,
     pub(crate) gpu_name: String,
     pub(crate) gpu_memory_mib: u32,
