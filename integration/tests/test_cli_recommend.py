@@ -86,6 +86,25 @@ def test_data_elsewhere_and_hours_count() -> None:
     assert far["cost"]["least_usd"] == pytest.approx(8.048 + 20 + 0.8048 * 1_600 / 3_600, abs=1e-4)
 
 
+def test_a_file_in_four_bits_is_counted_so_and_a_run_by_the_gpus_that_it_uses(tmp_path: Path) -> None:
+    layers = {"model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
+    sizes = {"head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936}
+    awq = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**layers, **sizes, "quantization_config": awq}))
+    found = recommend(NOBODY, "--hf-config", str(file), "--offline", "--regions", "us-east-1", "--json").fine().json()
+    assert found["workload"]["precision"] == "int4" and found["estimate"]["weights_gib"] == pytest.approx(5.68, abs=0.01)
+    file.write_text(json.dumps({**layers, **sizes, "quantization_config": {"quant_method": "aqlm"}}))
+    refused = recommend(NOBODY, "--hf-config", str(file), "--offline")
+    assert refused.code == 2 and 'the method "aqlm" is not known' in refused.err and "--precision int4" in refused.err
+    run = ("--params", "7b", "--tokens", "100m", "--batch", "8", "--offline", "--regions", "us-east-1", "--json")
+    for place in (place for place in places(recommend(NOBODY, *run).fine()) if place["cost"] and place["run"]):
+        assert place["used_gpus"] == place["fit"]["gpus"]
+        assert place["cost"]["least_usd"] == pytest.approx(place["usd_per_hour"] * place["run"]["least_hours"], rel=1e-3)
+    few, many = (places(recommend(NOBODY, *run, "--gpus", gpus).fine()) for gpus in ("1", "8"))
+    assert few[0]["gpus"] == 1 and {place["used_gpus"] for place in many} == {8}
+
+
 def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
     job = tmp_path / "llama.toml"
     asked = ("--params", "7b", "--task", "qlora", "--hours", "8", "--on-demand", "--offline")
@@ -108,6 +127,9 @@ def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
         (["--params", "7b", "--data-gb", "1", "--data-region", "nowhere-1"], "--data-region: there is no region nowhere-1; there are af-south-1"),
         (["--params", "7b", "--region", "us-east-11"], "--region, or AWS_REGION: there is no region us-east-11; did you mean"),
         (["--params", "7b", "--lora-rank", "8"], "--lora-rank changes nothing in the task inference"),
+        (["--params", "7b", "--offload", "optimizer"], "--offload changes nothing in the task inference; leave it out, or choose the task full"),
+        (["--params", "7b", "--active", "8b"], "of 7b parameters 8b cannot be those that a token passes through"),
+        (["--hf-config", "config.json", "--active", "8b"], "--params <COUNT>"),
         (["--params", "7b", "--job", "-", "--command", " "], "it is empty; write it, or leave the option out"),
         (["--from-usage", "--hours", "8"], "cannot be used with"),
         (["--params", "7b", "--tokens", "lots"], "write a number of tokens such as 500m"),

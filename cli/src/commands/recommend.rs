@@ -61,7 +61,7 @@ pub(crate) struct Recommend {
 }
 
 /// Options that a recommendation by usage refuses: it has neither a model nor a place to choose.
-const NOT_OF_USAGE: [&str; 25] = [
+const NOT_OF_USAGE: [&str; 31] = [
     "offline",
     "explain",
     "all",
@@ -73,6 +73,12 @@ const NOT_OF_USAGE: [&str; 25] = [
     "gradient_checkpointing",
     "lora_rank",
     "lora_targets",
+    "prefill_chunk",
+    "pure_bf16",
+    "fused_loss",
+    "offload",
+    "gpus",
+    "active",
     "regions",
     "hours",
     "tokens",
@@ -97,11 +103,11 @@ enum Payment {
 }
 
 /// ```json
-/// {"schema": 1, "at": "…", "model": "7b", "parameters": 7000000000, "workload": {"task": "inference", "precision": "bf16", …},
+/// {"schema": 1, "at": "…", "model": "7b", "parameters": 7000000000, "active_parameters": 7000000000, "workload": {"task": "inference", "precision": "bf16", …},
 ///  "estimate": {"strategy": "data", "gpus": 1, "weights_gib": 13.04, …, "total_gib": 14.6, "assumptions": ["…"]},
 ///  "explanation": "…", "spreads": [{"strategy": "zero3", "gib_by_gpus": [[1, 14.6], [2, 7.9], …]}],
 ///  "source": "table of 2026-11-24", "regions": ["us-east-1"], "data": {"region": "us-east-1", "bytes": 1000000000},
-///  "places": [{"type": "g6.xlarge", "region": "us-east-1", "lifecycle": "on-demand", "zone": null, "gpus": 1, "gpu_name": "L4",
+///  "places": [{"type": "g6.xlarge", "region": "us-east-1", "lifecycle": "on-demand", "zone": null, "gpus": 1, "used_gpus": 1, "gpu_name": "L4",
 ///              "gpu_memory_mib": 22888, "vcpus": 4, "lacks": ["bf16", "flash-attention"], "fit": {"strategy": "data", "gpus": 1, "needed_bytes": …, "usable_bytes": …},
 ///              "usd_per_hour": 0.8048, "price_source": "table of 2026-09-24", "run": {"least_hours": 8.0, "most_hours": 8.0},
 ///              "cost": {"least_usd": 6.44, "most_usd": 6.44}, "footprint_per_hour": {"energy_kwh": {"low": …, "high": …}, …},
@@ -120,6 +126,7 @@ struct RecommendOutput<'a> {
     at: jiff::Timestamp,
     model: &'a str,
     parameters: u64,
+    active_parameters: u64,
     workload: Workload,
     estimate: &'a MemoryEstimate,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,6 +185,7 @@ impl Recommend {
                 at: account.now,
                 model: &sized.architecture.name,
                 parameters: sized.on_one_gpu.parameters.total,
+                active_parameters: sized.on_one_gpu.parameters.active,
                 workload: sized.workload,
                 estimate: &sized.on_one_gpu,
                 explanation: explain(self.explain),
@@ -227,7 +235,7 @@ fn too_small(sized: &Sized, ranking: &Ranking) -> Vec<TooSmall> {
     kinds.sort_unstable();
     kinds.dedup();
     let mib = |mib: u32| u64::from(mib) << 20;
-    let alone = kinds.into_iter().filter(|(memory, _)| sized.fit(1, mib(*memory)).is_none());
+    let alone = kinds.into_iter().filter(|(memory, _)| !sized.fits_one(mib(*memory)));
     alone
         .map(|(gpu_memory_mib, gpu_name)| TooSmall {
             gpu_name: gpu_name.to_owned(),

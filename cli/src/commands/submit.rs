@@ -87,7 +87,7 @@ pub(crate) struct JobDocument {
 
 /// ```json
 /// {"schema": 1, "file": "train.toml", "team": "vision", "role_missing": null, "inputs_denied": [],
-///  "sizing": {"model": "7b", "task": "lora", "precision": "bf16", "gpu_gb_min": 31,
+///  "sizing": {"model": "7b", "task": "lora", "precision": "bf16", "gpu_gb_min": 31, "host_gib_min": 0,
 ///             "estimate": {"strategy": "data", "gpus": 1, "parameters": 7000000000, "weights_gib": 13.2, …, "total_gib": 25.6}},
 ///  "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}],
 ///  "transfers": [{"region": "us-west-2", "bucket_region": "us-east-1", "upload_usd_per_gb": 0.02, "download_usd_per_gb": 0.02,

@@ -240,6 +240,9 @@ fn fitting<'a>(
     let memory_mib_min = memory_mib_min(gpu);
     let large =
         narrowed(many, |pool| u64::from(pool.gpu_memory_mib) >= memory_mib_min, |pools| words::too_small(gpu, pools))?;
+    let memory_mib_of_machine = u64::from(terms.machine.memory_gib) * MIB_PER_GIB;
+    let is_roomy = |pool: &CapacityPool| u64::from(pool.memory_mib) >= memory_mib_of_machine;
+    let large = narrowed(large, is_roomy, |pools| words::too_small_machine(&terms.machine, pools))?;
     let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
     narrowed(large, |pool| pool.gpus <= most, |pools| words::too_many(pools, most, &key))
 }

@@ -215,7 +215,7 @@ pub struct MachineSpec {
     /// Least number of vCPUs of a CPU job.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub vcpus: u32,
-    /// Least memory of a CPU job.
+    /// Least memory of a CPU job, or for what `[gpu] model` offloads.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory_gib: u32,
     /// The only types for a CPU job; empty: every type that fits.

@@ -13,7 +13,8 @@ use jobs::Lifecycle;
 use model::config::PricesConfig;
 use model::id::Region;
 use recommend::{
-    AccountQuotas, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places, tabled_offers,
+    AccountQuotas, FittingGpus, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places,
+    tabled_offers,
 };
 use sizing::{Precision, Task, Workload, read_params, smallest_parallelism};
 
@@ -51,8 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let mut count = 0;
     for _ in 0..REPEATS {
-        let places = rank_places(&request, &offers, facts, |gpus, bytes| {
-            smallest_parallelism(&model, &workload, bytes).filter(|parallelism| parallelism.gpus <= gpus)
+        let places = rank_places(&request, &offers, facts, |shape| {
+            let fit = smallest_parallelism(&model, &workload, shape.gpu_memory_bytes, 1)?;
+            (fit.gpus <= shape.gpus).then_some(FittingGpus { gpus: fit.gpus, fit })
         });
         count = places.len();
     }

@@ -34,14 +34,20 @@ pub const CAPABILITY_SOURCE: &str =
     "NVIDIA, CUDA GPU Compute Capability, and Transformer Engine, support matrix; FlashAttention, README; 2026";
 
 impl GpuFeature {
-    /// Returns the features that a workload asks for. Weights in int8, int4 and nf4 are computed with in 16 bits, which may be fp16.
+    /// Returns the features that a workload asks for. Weights in 4 bits and in int8 are computed with in 16 bits, which may be fp16.
     #[must_use]
     pub fn needed_by(workload: &Workload) -> Vec<Self> {
         let of_precision = match workload.precision {
             Precision::Bf16 => Some(Self::Bf16),
             Precision::Tf32 => Some(Self::Tf32),
             Precision::Fp8 => Some(Self::Fp8),
-            Precision::Fp32 | Precision::Fp16 | Precision::Int8 | Precision::Int4 | Precision::Nf4 => None,
+            Precision::Fp32
+            | Precision::Fp16
+            | Precision::Int8
+            | Precision::Int4
+            | Precision::Nf4
+            | Precision::Mxfp4
+            | Precision::Nvfp4 => None,
         };
         of_precision.into_iter().chain(workload.flash_attention.then_some(Self::FlashAttention)).collect()
     }

@@ -31,6 +31,8 @@ pub struct GpuOffer {
     pub gpu_memory_mib: u32,
     /// `None` if unknown.
     pub vcpus: Option<u32>,
+    /// Memory of the machine, in MiB; `None` if unknown.
+    pub memory_mib: Option<u32>,
     /// `true` if the type is sold on Spot; `None` if unknown.
     pub spot: Option<bool>,
 }
@@ -47,14 +49,38 @@ impl GpuOffer {
             gpu_name: String::new(),
             gpu_memory_mib: 0,
             vcpus: None,
+            memory_mib: None,
             spot: None,
         }
+    }
+
+    /// Returns what decides whether a model fits.
+    #[must_use]
+    pub const fn shape(&self) -> MachineShape {
+        MachineShape { gpus: self.gpus, gpu_memory_bytes: self.gpu_memory_bytes(), memory_mib: self.memory_mib }
     }
 
     /// Returns the memory of one GPU, in bytes.
     #[must_use]
     pub const fn gpu_memory_bytes(&self) -> u64 {
         (self.gpu_memory_mib as u64).saturating_mul(BYTES_PER_MIB)
+    }
+}
+
+/// GPUs and memory of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MachineShape {
+    pub gpus: u32,
+    pub gpu_memory_bytes: u64,
+    /// Memory of the machine; `None` if unknown.
+    pub memory_mib: Option<u32>,
+}
+
+impl MachineShape {
+    /// Returns `false` if the machine is known to have less memory than so many GiB.
+    #[must_use]
+    pub fn has_memory(&self, gib: u64) -> bool {
+        self.memory_mib.is_none_or(|memory_mib| u64::from(memory_mib) / 1_024 >= gib)
     }
 }
 
@@ -96,6 +122,7 @@ impl GpuType {
             gpu_name: accelerator.nvidia_name().unwrap_or(accelerator.name).to_owned(),
             gpu_memory_mib: self.gpu_memory_mib,
             vcpus: Some(u32::from(self.hardware.vcpus)),
+            memory_mib: Some(u32::from(self.hardware.memory_gib).saturating_mul(1_024)),
             spot: None,
         }
     }

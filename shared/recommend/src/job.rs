@@ -40,7 +40,7 @@ impl JobDraft<'_> {
         let mut types: Vec<&str> = Vec::new();
         let mut lacks: Vec<String> = Vec::new();
         let mut longest = None;
-        for place in usable.filter(|place| place.region == best.region && place.gpus >= self.gpus) {
+        for place in usable.filter(|place| place.region == best.region && place.used_gpus == self.gpus) {
             let name = place.instance_type.as_str();
             // The limit of the best one would end the job on a type whose time is unknown.
             let fits_limit = at_most(best).is_none() || at_most(place).is_some();
@@ -91,8 +91,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        AccountQuotas, GpuFeature, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places,
-        tabled_offers,
+        AccountQuotas, FittingGpus, GpuFeature, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration,
+        rank_places, tabled_offers,
     };
 
     fn places(seconds: u64, lifecycles: Vec<Lifecycle>) -> Vec<RankedPlace<()>> {
@@ -110,8 +110,8 @@ mod tests {
             data: None,
             features: Vec::new(),
         };
-        rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |_, bytes| {
-            (bytes > 20_000_000_000).then_some(())
+        rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |shape| {
+            (shape.gpu_memory_bytes > 20_000_000_000).then_some(FittingGpus { gpus: 1, fit: () })
         })
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_limit_holds_on_every_type_that_is_named() {
-        let work = crate::TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 1e9 };
+        let work = crate::TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 1e9, has_bound: true };
         let mut places = places_for(RunDuration::Tokens(work), vec![Lifecycle::OnDemand]);
         // The second place is a type whose time is unknown.
         places[1].run = None;
@@ -180,6 +180,15 @@ mod tests {
         let named = places.iter().filter(|place| types.contains(&place.instance_type));
         let longest = named.filter_map(|place| place.run.and_then(|run| run.most_seconds)).max().unwrap();
         assert_eq!(u64::try_from(read(&text).terms.max_runtime_seconds).unwrap(), longest.div_ceil(60) * 60);
+    }
+
+    #[test]
+    fn a_type_that_needs_another_number_of_gpus_is_not_named() {
+        let mut places = places(60, vec![Lifecycle::OnDemand]);
+        places[1].used_gpus = 4;
+        let other = places[1].instance_type.to_string();
+        let text = draft("true").to_document(&places).unwrap();
+        assert!(!text.contains(&other) && read(&text).terms.gpu.count == 1, "{text}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! An offer is a candidate **if and only if** its CPU is of the architecture that is asked for, the caller's `fit` says that its GPUs hold
 //! what is to run, and it is sold in one of the ways that are asked for, or it is unknown whether it is.
 //!
+//! A run uses the GPUs that `fit` says, and no others of the machine: its time, its cost and the job that is written for it go by these.
+//!
 //! The order: first what has a price and what no quota refuses; then what a run costs at least, with what its data costs, or by the hour
 //! where how long it runs is unknown; at equal costs fewer GPUs, less memory, fewer vCPUs, and then names. What is unknown is `None`, and never guessed:
 //! neither a price of another region nor Spot from on demand.
@@ -24,8 +26,8 @@ use serde::Serialize;
 pub use data::{DataCost, DataPlace, S3_GBPS_MAX};
 
 use crate::{
-    AccountQuotas, GpuFeature, GpuOffer, GpuPeak, InterruptionHistory, Interruptions, QuotaVerdict, RunLength,
-    TokenWork,
+    AccountQuotas, GpuFeature, GpuOffer, GpuPeak, InterruptionHistory, Interruptions, MachineShape, QuotaVerdict,
+    RunLength, TokenWork,
 };
 
 const HOUR_SECONDS: u64 = 3_600;
@@ -60,6 +62,13 @@ pub struct PlacementFacts<'a> {
     pub interruptions: &'a InterruptionHistory,
 }
 
+/// GPUs of a machine that a run uses, and how it fits them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FittingGpus<F> {
+    pub gpus: u32,
+    pub fit: F,
+}
+
 /// One place to run. `F` is how it fits, as the caller's function says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RankedPlace<F> {
@@ -70,6 +79,8 @@ pub struct RankedPlace<F> {
     /// Zone of the price, for Spot.
     pub zone: Option<String>,
     pub gpus: u32,
+    /// GPUs that the run uses.
+    pub used_gpus: u32,
     pub gpu_name: String,
     pub gpu_memory_mib: u32,
     pub vcpus: Option<u32>,
@@ -109,22 +120,21 @@ impl<F> RankedPlace<F> {
     }
 }
 
-/// Every candidate, best first. `fit` is asked with a number of GPUs and the bytes that each holds, once for each such pair; `None`: what is
-/// to run does not fit.
+/// Every candidate, best first. `fit` is asked once for each shape of a machine; `None`: what is to run does not fit.
 #[must_use]
 pub fn rank_places<F: Clone>(
     request: &PlacementRequest,
     offers: &[GpuOffer],
     facts: PlacementFacts<'_>,
-    fit: impl Fn(u32, u64) -> Option<F>,
+    fit: impl Fn(MachineShape) -> Option<FittingGpus<F>>,
 ) -> Vec<RankedPlace<F>> {
     let executable = || offers.iter().filter(|offer| offer.architecture == request.architecture);
-    let shapes: BTreeSet<(u32, u64)> = executable().map(|offer| (offer.gpus, offer.gpu_memory_bytes())).collect();
-    let fits: BTreeMap<(u32, u64), F> =
-        shapes.into_iter().filter_map(|(gpus, bytes)| Some(((gpus, bytes), fit(gpus, bytes)?))).collect();
+    let shapes: BTreeSet<MachineShape> = executable().map(GpuOffer::shape).collect();
+    let fits: BTreeMap<MachineShape, FittingGpus<F>> =
+        shapes.into_iter().filter_map(|shape| Some((shape, fit(shape)?))).collect();
     let mut places = Vec::new();
     for offer in executable() {
-        let Some(fit) = fits.get(&(offer.gpus, offer.gpu_memory_bytes())) else { continue };
+        let Some(fit) = fits.get(&offer.shape()) else { continue };
         let footprint = footprint_per_hour(offer);
         for lifecycle in request.lifecycles.iter().copied().filter(|bought| is_sold(offer, *bought)) {
             places.push(place(request, offer, (lifecycle, fit.clone(), footprint.clone()), facts));
@@ -147,7 +157,7 @@ fn footprint_per_hour(offer: &GpuOffer) -> Footprint {
 fn place<F>(
     request: &PlacementRequest,
     offer: &GpuOffer,
-    (lifecycle, fit, footprint_per_hour): (Lifecycle, F, Footprint),
+    (lifecycle, fitting, footprint_per_hour): (Lifecycle, FittingGpus<F>, Footprint),
     facts: PlacementFacts<'_>,
 ) -> RankedPlace<F> {
     let GpuOffer { region, instance_type, gpus, gpu_name, gpu_memory_mib, vcpus, .. } = offer;
@@ -156,7 +166,7 @@ fn place<F>(
         RunDuration::Unknown => None,
         RunDuration::Seconds(seconds) => Some(RunLength::exactly(seconds)),
         RunDuration::Tokens(work) => {
-            GpuPeak::find(gpu_name, *gpu_memory_mib).map(|peak| RunLength::for_tokens(work, peak, *gpus))
+            GpuPeak::find(gpu_name, *gpu_memory_mib).map(|peak| RunLength::for_tokens(work, peak, fitting.gpus))
         }
     };
     let data = request.data.as_ref().map(|data| DataCost::at(data, offer));
@@ -174,11 +184,12 @@ fn place<F>(
         lifecycle,
         zone,
         gpus: *gpus,
+        used_gpus: fitting.gpus,
         gpu_name: gpu_name.clone(),
         gpu_memory_mib: *gpu_memory_mib,
         vcpus: *vcpus,
         lacks: GpuFeature::lacking(&request.features, gpu_name),
-        fit,
+        fit: fitting.fit,
         usd_per_hour,
         price_source: quote.map(|quote| quote.source.describe()),
         run,

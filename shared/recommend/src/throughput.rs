@@ -55,8 +55,8 @@ pub const TRAINING_SOURCE: &str =
     "16-43 % of the peak, as published for Llama 3 8B (model card) and 405B (table 4 of its paper) on H100, 2024";
 
 /// Bound of the time to generate tokens, for people.
-pub const GENERATION_SOURCE: &str =
-    "at least the time to read the weights from memory for each step of the batch, at the bandwidth of the data sheet";
+pub const GENERATION_SOURCE: &str = "at least the time to read from memory, for each step of the batch, the weights that it passes through and half of the KV cache, at the \
+     bandwidth of the data sheet";
 
 /// A Julian year.
 const YEAR_SECONDS: u64 = 31_557_600;
@@ -69,7 +69,8 @@ const YEARS_MAX: u64 = 1_000;
 pub enum TokenWork {
     /// So many operations for each token: 6 for each parameter that is trained in full, 4 where most are frozen (Kaplan et al., "Scaling
     /// Laws for Neural Language Models", 2020, section 2.1; without gradients of frozen weights).
-    Training { tokens: f64, operations_per_token: f64 },
+    /// `has_bound`: `false` if offloading makes a step slower, by a factor that is not known.
+    Training { tokens: f64, operations_per_token: f64, has_bound: bool },
     /// So many tokens are generated, `batch` at a time, and each step reads so many bytes.
     Generation { tokens: f64, batch: f64, bytes_per_step: f64 },
 }
@@ -93,11 +94,11 @@ impl RunLength {
     pub fn for_tokens(work: TokenWork, peak: GpuPeak, gpus: u32) -> Self {
         let gpus = f64::from(gpus.max(1));
         match work {
-            TokenWork::Training { tokens, operations_per_token } => {
+            TokenWork::Training { tokens, operations_per_token, has_bound } => {
                 let at_peak = tokens * operations_per_token / (f64::from(peak.teraflops) * 1e12 * gpus);
                 let (low, high) = TRAINING_PERCENT;
                 let at = |percent: u32| whole_seconds(at_peak * 100.0 / f64::from(percent));
-                Self { least_seconds: at(high), most_seconds: Some(at(low)) }
+                Self { least_seconds: at(high), most_seconds: has_bound.then(|| at(low)) }
             }
             TokenWork::Generation { tokens, batch, bytes_per_step } => {
                 let seconds_per_step = bytes_per_step / (f64::from(peak.memory_gb_per_second) * 1e9 * gpus);
@@ -165,7 +166,7 @@ mod tests {
     /// 15 trillion tokens of 8 billion parameters on one H100, in hours.
     #[test]
     fn the_published_run_of_llama_3_8b_lies_at_the_upper_end() {
-        let work = TokenWork::Training { tokens: 15e12, operations_per_token: 6.0 * 8e9 };
+        let work = TokenWork::Training { tokens: 15e12, operations_per_token: 6.0 * 8e9, has_bound: true };
         let length = RunLength::for_tokens(work, GpuPeak::find("H100", 81_920).unwrap(), 1);
         let most = length.most_seconds.unwrap() / 3_600;
         assert!((1_200_000..1_350_000).contains(&most), "{most}");
@@ -212,8 +213,13 @@ mod tests {
 
     #[test]
     fn no_work_takes_no_time_and_no_number_is_read_as_none() {
-        let training =
-            |tokens| RunLength::for_tokens(TokenWork::Training { tokens, operations_per_token: 1e9 }, PEAKS[0], 1);
+        let training = |tokens| {
+            RunLength::for_tokens(
+                TokenWork::Training { tokens, operations_per_token: 1e9, has_bound: true },
+                PEAKS[0],
+                1,
+            )
+        };
         assert_eq!(training(0.0), RunLength::exactly(0));
         assert_eq!(training(f64::NAN), RunLength::exactly(0));
         assert_eq!(training(f64::INFINITY).least_seconds, u64::MAX);

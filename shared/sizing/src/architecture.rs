@@ -3,6 +3,8 @@
 use model::fault::InvalidValue;
 use serde::Serialize;
 
+use crate::precision::Precision;
+
 /// The shape of a transformer, from which its parameters, activations and KV cache are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelArchitecture {
@@ -10,6 +12,8 @@ pub struct ModelArchitecture {
     pub name: String,
     pub basis: ArchitectureBasis,
     pub layers: u32,
+    /// Layers with weights of their own: fewer than `layers` where layers share them, as in ALBERT.
+    pub weight_layers: u32,
     pub hidden: u32,
     pub attention: Attention,
     pub mlp: Mlp,
@@ -21,6 +25,10 @@ pub struct ModelArchitecture {
     pub has_dropout: bool,
     /// An encoder has no KV cache and, here, no head that predicts tokens.
     pub is_encoder: bool,
+    /// Parameters of the encoders of images and sound, and of what joins them to the text. They keep 16 bits.
+    pub other_parts: u64,
+    /// The format in which the file keeps the weights.
+    pub published: PublishedFormat,
     /// The longest context that the model was made for.
     pub context_max: Option<u64>,
     /// Assumptions where the file is silent, for people.
@@ -33,8 +41,35 @@ pub struct ModelArchitecture {
 pub enum ArchitectureBasis {
     /// The file says so.
     HfConfig,
-    /// Only the number of parameters is known. The shape is that of a published model of about this size.
-    Assumed { parameters: u64, like: &'static str },
+    /// Only the number of parameters is known. The shape is that of a published model of about this size. `active`: those that a token
+    /// passes through, of a mixture of experts.
+    Assumed { parameters: u64, active: Option<u64>, like: &'static str },
+}
+
+/// The format in which a file keeps the weights.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PublishedFormat {
+    /// One format for all weights; `None` if nothing says which.
+    Plain(Option<Precision>),
+    Quantized(QuantizedWeights),
+    /// A format that is not understood, with the reason.
+    Unknown(String),
+}
+
+/// Weights of which a part is quantized, as a file has them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QuantizedWeights {
+    /// The nearest format that has a name.
+    pub precision: Precision,
+    /// The format, for people.
+    pub description: String,
+    pub bytes: u64,
+    /// Bytes of the routed experts among `bytes`.
+    pub expert_bytes: u64,
+    pub largest_block_bytes: u64,
+    /// `true` if frameworks train adapters beside weights in this format; others unpack them first.
+    pub trains_adapters: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,7 +104,7 @@ pub struct Mlp {
     pub has_bias: bool,
 }
 
-/// A mixture of experts, in all layers but the first `dense_layers`.
+/// A mixture of experts, in all layers but `dense_layers` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Experts {
     pub count: u32,
@@ -85,6 +120,8 @@ pub struct Experts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Embeddings {
     pub vocabulary: u32,
+    /// Width of an embedding, before a matrix that widens it to the hidden size; the hidden size where there is none.
+    pub width: u32,
     /// Learned ones; 0 with rotary or other computed positions.
     pub positions: u32,
     pub token_types: u32,
@@ -124,6 +161,7 @@ impl ModelArchitecture {
         let attention = &self.attention;
         let mut numbers = vec![
             ("layers", self.layers, 1, LAYERS_MAX),
+            ("layers with weights of their own", self.weight_layers, 1, self.layers),
             ("hidden size", self.hidden, 1, WIDTH_MAX),
             ("attention heads", attention.heads, 1, WIDTH_MAX),
             ("key-value heads", attention.kv_heads, 1, attention.heads),
@@ -131,6 +169,7 @@ impl ModelArchitecture {
             ("size of all heads", attention.heads.saturating_mul(attention.head_dim), 1, WIDTH_MAX),
             ("intermediate size", self.mlp.intermediate, 1, WIDTH_MAX),
             ("vocabulary", self.embeddings.vocabulary, 1, VOCABULARY_MAX),
+            ("width of the embeddings", self.embeddings.width, 1, WIDTH_MAX),
             ("positions", self.embeddings.positions, 0, VOCABULARY_MAX),
             ("token types", self.embeddings.token_types, 0, VOCABULARY_MAX),
         ];
@@ -159,6 +198,12 @@ impl ModelArchitecture {
             }
         }
         Ok(())
+    }
+
+    /// `true` for a mixture of experts.
+    #[must_use]
+    pub const fn has_experts(&self) -> bool {
+        self.experts.is_some()
     }
 
     pub(crate) const fn dense_layers(&self) -> u32 {

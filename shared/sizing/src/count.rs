@@ -13,6 +13,8 @@ pub struct ParameterCount {
     pub active: u64,
     /// Weights of the linear layers inside the blocks: what quantization makes smaller.
     pub linear: u64,
+    /// Weights of all routed experts among `linear`.
+    pub routed: u64,
     /// Parameters of the largest block, which is gathered or recomputed as a whole.
     pub largest_block: u64,
     /// The larger of embedding and output matrix.
@@ -37,32 +39,51 @@ impl ModelArchitecture {
     /// Every weight and bias. Where only the number of parameters is known, `total` is that number.
     #[must_use]
     pub fn parameters(&self) -> ParameterCount {
-        let [dense, sparse] = [u64::from(self.dense_layers()), u64::from(self.layers - self.dense_layers())];
+        let sparse_layers = u64::from(self.layers - self.dense_layers());
+        let dense_layers = u64::from(self.weight_layers).saturating_sub(sparse_layers);
         let attention = sum(&self.attention_matrices());
         let dense_mlp = sum(&self.mlp_matrices(self.mlp.intermediate));
         let (experts, active_experts) = self.expert_weights();
-        let linear = dense * (attention + dense_mlp) + sparse * (attention + experts);
-        let inactive = sparse * (experts - active_experts);
-        let other = u64::from(self.layers) * self.small_parameters_of_layer() + dense * self.mlp_biases();
-        let embedding = self.embedding_parameters();
-        let counted = linear + other + embedding;
-        let largest = attention + experts.max(if dense > 0 { dense_mlp } else { 0 });
-        let vocabulary_matrix = u64::from(self.embeddings.vocabulary) * u64::from(self.hidden);
+        let linear = dense_layers * (attention + dense_mlp) + sparse_layers * (attention + experts);
+        let inactive = sparse_layers * (experts - active_experts);
+        let routed = sparse_layers * self.routed_weights();
+        let other = (dense_layers + sparse_layers) * self.small_parameters_of_layer()
+            + dense_layers * self.mlp_biases(self.mlp.intermediate)
+            + sparse_layers * self.expert_biases();
+        let text = linear + other + self.embedding_parameters();
+        let largest = attention + experts.max(if dense_layers > 0 { dense_mlp } else { 0 });
+        let vocabulary_matrix = self.vocabulary_matrix();
         match self.basis {
             ArchitectureBasis::HfConfig => ParameterCount {
-                total: counted,
-                active: counted - inactive,
+                total: text.saturating_add(self.other_parts),
+                active: text - inactive,
                 linear,
+                routed,
                 largest_block: largest,
                 vocabulary_matrix,
             },
             // The rounding of the shape is put into its blocks.
-            ArchitectureBasis::Assumed { parameters, .. } => {
-                let linear = parameters.saturating_sub(counted - linear);
-                let largest_block = linear / u64::from(self.layers);
-                ParameterCount { total: parameters, active: parameters, linear, largest_block, vocabulary_matrix }
+            ArchitectureBasis::Assumed { parameters, active, .. } => {
+                let linear = parameters.saturating_sub(text - linear);
+                let active = active.unwrap_or(parameters);
+                ParameterCount {
+                    total: parameters,
+                    active,
+                    linear,
+                    routed: self.assumed_routed(parameters - active).min(linear),
+                    largest_block: linear / u64::from(self.layers),
+                    vocabulary_matrix,
+                }
             }
         }
+    }
+
+    /// The routed experts of a model of which only the number of inactive parameters is known: a token passes through the same share of
+    /// them as in the model with the same shape.
+    fn assumed_routed(&self, inactive: u64) -> u64 {
+        let Some(experts) = self.experts else { return 0 };
+        let idle = u128::from(experts.count.saturating_sub(experts.active)).max(1);
+        u64::try_from(u128::from(inactive) * u128::from(experts.count) / idle).unwrap_or(u64::MAX)
     }
 
     /// The parameters of adapters of this rank: rank times input and output size of each matrix ("LoRA", section 4.1).
@@ -91,7 +112,7 @@ impl ModelArchitecture {
     }
 
     /// Input and output size of each matrix of attention: query, key, value, output.
-    fn attention_matrices(&self) -> Vec<[u64; 2]> {
+    pub(crate) fn attention_matrices(&self) -> Vec<[u64; 2]> {
         let hidden = u64::from(self.hidden);
         let Some(latent) = self.attention.latent else {
             let (query, kv) = (self.query_width(), self.kv_width());
@@ -108,7 +129,7 @@ impl ModelArchitecture {
         matrices
     }
 
-    fn mlp_matrices(&self, intermediate: u32) -> Vec<[u64; 2]> {
+    pub(crate) fn mlp_matrices(&self, intermediate: u32) -> Vec<[u64; 2]> {
         let (hidden, intermediate) = (u64::from(self.hidden), u64::from(intermediate));
         let up = [hidden, intermediate];
         let down = [intermediate, hidden];
@@ -125,6 +146,11 @@ impl ModelArchitecture {
         (always + u64::from(experts.count) * one, always + u64::from(experts.active) * one)
     }
 
+    /// The weights of all routed experts of a layer.
+    pub(crate) fn routed_weights(&self) -> u64 {
+        self.experts.map_or(0, |experts| u64::from(experts.count) * sum(&self.mlp_matrices(experts.intermediate)))
+    }
+
     /// Norms and the biases of attention.
     fn small_parameters_of_layer(&self) -> u64 {
         let attention = &self.attention;
@@ -139,30 +165,45 @@ impl ModelArchitecture {
             + u64::from(self.norms.per_layer) * self.norm_parameters()
     }
 
-    fn mlp_biases(&self) -> u64 {
+    fn mlp_biases(&self, intermediate: u32) -> u64 {
         if !self.mlp.has_bias {
             return 0;
         }
         let ups = if self.mlp.is_gated { 2 } else { 1 };
-        ups * u64::from(self.mlp.intermediate) + u64::from(self.hidden)
+        ups * u64::from(intermediate) + u64::from(self.hidden)
+    }
+
+    fn expert_biases(&self) -> u64 {
+        self.experts.map_or(0, |experts| u64::from(experts.count) * self.mlp_biases(experts.intermediate))
     }
 
     fn norm_parameters(&self) -> u64 {
         u64::from(self.hidden) * if self.norms.has_bias { 2 } else { 1 }
     }
 
+    /// Embedding or output matrix.
+    pub(crate) fn vocabulary_matrix(&self) -> u64 {
+        u64::from(self.embeddings.vocabulary) * u64::from(self.embeddings.width)
+    }
+
+    /// `true` if a matrix of its own predicts tokens.
+    pub(crate) const fn has_head(&self) -> bool {
+        !self.embeddings.is_tied && !self.is_encoder
+    }
+
     fn embedding_parameters(&self) -> u64 {
         let (hidden, embeddings) = (u64::from(self.hidden), &self.embeddings);
-        let vocabulary = u64::from(embeddings.vocabulary);
+        let (vocabulary, width) = (u64::from(embeddings.vocabulary), u64::from(embeddings.width));
         let rows = vocabulary + u64::from(embeddings.positions) + u64::from(embeddings.token_types);
-        let head = if embeddings.is_tied || self.is_encoder { 0 } else { vocabulary * hidden };
+        let widening = if width == hidden { 0 } else { width * hidden + hidden };
+        let head = if self.has_head() { self.vocabulary_matrix() } else { 0 };
         let head_bias = if embeddings.has_head_bias { vocabulary } else { 0 };
         let pooler = if embeddings.has_pooler { hidden * (hidden + 1) } else { 0 };
-        rows * hidden + head + head_bias + pooler + u64::from(self.norms.outside) * self.norm_parameters()
+        rows * width + widening + head + head_bias + pooler + u64::from(self.norms.outside) * self.norm_parameters()
     }
 }
 
-fn sum(matrices: &[[u64; 2]]) -> u64 {
+pub(crate) fn sum(matrices: &[[u64; 2]]) -> u64 {
     matrices.iter().map(|[input, output]| input * output).sum()
 }
 

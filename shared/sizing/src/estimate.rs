@@ -4,11 +4,12 @@
 //! Recomputation in Large Transformer Models" (Korthikanti et al. 2022), "QLoRA" (Dettmers et al. 2023), "LoRA" (Hu et al. 2021).
 
 mod activations;
+mod assumptions;
 mod states;
 
 use model::fault::InvalidValue;
 
-use crate::architecture::{ArchitectureBasis, ModelArchitecture};
+use crate::architecture::ModelArchitecture;
 use crate::memory::{MemoryEstimate, MemoryPart};
 use crate::parallelism::{GPUS_MAX, Parallelism};
 use crate::precision::Precision;
@@ -58,14 +59,27 @@ pub fn estimate(
         logits: sizing.logits(),
         kv_cache: sizing.kv_cache(),
         overhead,
-        assumptions: assumptions(architecture, workload),
+        host: sizing.host(),
+        assumptions: assumptions::assumptions(&sizing),
     })
+}
+
+/// Bytes that one step of generating reads from memory at least, on all GPUs together.
+///
+/// # Errors
+/// A workload that cannot be, as with [`estimate()`].
+pub fn generation_step_bytes(architecture: &ModelArchitecture, workload: &Workload) -> Result<u64, WorkloadError> {
+    let parallelism = Parallelism::ONE_GPU;
+    check(architecture, workload, parallelism)?;
+    let sizing = Sizing { architecture, workload, parallelism, parameters: architecture.parameters() };
+    Ok(u64::try_from(sizing.step_bytes()).unwrap_or(u64::MAX))
 }
 
 fn check(architecture: &ModelArchitecture, workload: &Workload, parallelism: Parallelism) -> Result<(), InvalidValue> {
     let numbers = [
         ("batch", workload.batch, BATCH_MAX),
         ("number of tokens", workload.tokens, TOKENS_MAX),
+        ("number of tokens of a prompt that are read at once", workload.prefill_chunk, TOKENS_MAX),
         ("rank of LoRA", workload.lora_rank, LORA_RANK_MAX),
         ("number of GPUs", parallelism.gpus, GPUS_MAX),
     ];
@@ -80,6 +94,12 @@ fn check(architecture: &ModelArchitecture, workload: &Workload, parallelism: Par
             workload.precision
         )));
     }
+    if workload.task.is_training() && !workload.master_weights && workload.precision.compute_bytes() == 4 {
+        return Err(InvalidValue::new(format!(
+            "training purely in 16 bits is not in {}; write `bf16`, or leave the precision out",
+            workload.precision
+        )));
+    }
     let degree = parallelism.tensor_degree();
     let heads = architecture.attention.heads;
     if !u64::from(heads).is_multiple_of(degree) {
@@ -88,18 +108,6 @@ fn check(architecture: &ModelArchitecture, workload: &Workload, parallelism: Par
         )));
     }
     Ok(())
-}
-
-fn assumptions(architecture: &ModelArchitecture, workload: &Workload) -> Vec<String> {
-    let mut assumptions = architecture.notes.clone();
-    if let ArchitectureBasis::Assumed { like, .. } = architecture.basis {
-        assumptions
-            .push(format!("layers, heads and vocabulary are those of {like}; a config.json of the model says its own"));
-    }
-    if let Some(most) = architecture.context_max.filter(|most| u64::from(workload.tokens) > *most) {
-        assumptions.push(format!("{} tokens, though the model was made for {most} at most", workload.tokens));
-    }
-    assumptions
 }
 
 impl Sizing<'_> {

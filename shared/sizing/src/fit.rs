@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::memory::MemoryEstimate;
+use crate::memory::{BYTES_PER_GIB, MemoryEstimate};
 
 const BYTES_PER_GB: u64 = 1_000_000_000;
 
@@ -23,6 +23,12 @@ pub struct Fit {
 #[must_use]
 pub fn gpu_gb_min(estimate: &MemoryEstimate) -> u64 {
     (estimate.total_bytes() / USABLE_SHARE_PERCENT).saturating_mul(100).div_ceil(BYTES_PER_GB)
+}
+
+/// Returns the smallest memory that a machine needs for what is offloaded, in GiB; 0 if nothing is.
+#[must_use]
+pub fn host_gib_min(estimate: &MemoryEstimate) -> u64 {
+    (estimate.host.bytes / USABLE_SHARE_PERCENT).saturating_mul(100).div_ceil(BYTES_PER_GIB)
 }
 
 /// Compares an estimate with the memory of one GPU, in bytes.

@@ -1,27 +1,42 @@
 //! The `config.json` of a model of the Hugging Face format.
 
+mod bit_width;
+mod defaults;
+mod experts;
 mod family;
 mod keys;
+mod other_parts;
+mod quantization;
 mod unsized_kind;
+mod weight_names;
 
 use model::fault::{InvalidValue, one_line};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use crate::architecture::{
-    ArchitectureBasis, Attention, Embeddings, Experts, LatentAttention, Mlp, ModelArchitecture, Norms, SlidingWindow,
+    ArchitectureBasis, Attention, Embeddings, LatentAttention, Mlp, ModelArchitecture, Norms, PublishedFormat,
+    SlidingWindow,
 };
+use experts::{experts, refuse_unknown_experts};
 use family::{Family, PositionKind};
 use keys::ConfigKeys;
-use unsized_kind::refuse_unsized_kind;
+use other_parts::other_parts;
+use unsized_kind::{is_body_alone, refuse_foreign_kind, refuse_unsized_kind};
 
 /// Published files have a few kilobytes.
 pub const HF_CONFIG_BYTES_MAX: usize = 1 << 20;
 
 /// Names of one key in different kinds of models, the usual name first.
 const HIDDEN: [&str; 5] = ["hidden_size", "n_embd", "n_embed", "d_model", "dim"];
-const HEADS: [&str; 3] = ["num_attention_heads", "n_head", "n_heads"];
-const KV_HEADS: [&str; 3] = ["num_key_value_heads", "num_kv_heads", "n_head_kv"];
+const HEADS: [&str; 4] = ["num_attention_heads", "n_head", "n_heads", "num_heads"];
+const KV_HEADS: [&str; 5] = ["num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "num_query_groups"];
+
+/// Names of the part for text in a file of a model with several parts.
+const TEXT_PARTS: [&str; 3] = ["text_config", "llm_config", "language_config"];
+
+/// Keys of layers that predict several tokens at once, beside the others.
+const MORE_TOKENS: [&str; 3] = ["num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers"];
 
 /// A file that describes no model that can be sized: why, and what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +53,7 @@ pub enum HfConfigError {
     Invalid(#[from] InvalidValue),
 }
 
-/// Reads the text of a `config.json`. Of a model with several parts only the part for text is read.
+/// Reads the text of a `config.json`. Of a model with several parts the decoder is read, and the encoders' parameters are counted.
 ///
 /// # Errors
 /// A text that is too long or no JSON object, keys that are missing, numbers that no model has, and kinds of models that are not sized.
@@ -48,15 +63,26 @@ pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
     }
     let whole: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| HfConfigError::NotJson(describe_json_fault(&error)))?;
-    let part = ["text_config", "llm_config", "language_config"].into_iter().find_map(|key| whole.get(key)?.as_object());
-    let keys = ConfigKeys::new(part.unwrap_or(&whole), &whole);
+    // Qwen's Omni models: the part that understands, beside one that speaks.
+    let (whole, has_speaker) = match whole.get("thinker_config").and_then(Value::as_object) {
+        Some(thinker) => (thinker.clone(), true),
+        None => (whole, false),
+    };
+    let part = TEXT_PARTS.into_iter().find_map(|key| whole.get(key)?.as_object());
+    let keys = ConfigKeys::new(part, &whole);
     refuse_unsized_kind(&keys, &model_type(&keys))?;
     let family = Family::find(&keys)?;
-    let mut architecture = read_architecture(&keys, &family)?;
-    if part.is_some() {
-        architecture.notes.push("only the part for text is counted, not the encoder of images or sound".to_owned());
-    }
+    refuse_foreign_kind(&keys, &family, &model_type(&keys))?;
+    refuse_unknown_experts(&keys, &family)?;
+    let (mut architecture, sparse) = read_architecture(&keys, &family)?;
     architecture.check()?;
+    let (parameters, notes) = other_parts(&keys, architecture.hidden);
+    architecture.other_parts = parameters;
+    architecture.notes.extend(notes);
+    if has_speaker {
+        architecture.notes.push("the part that speaks is not counted".to_owned());
+    }
+    architecture.published = quantization::published_format(&keys, &mut architecture, &sparse);
     Ok(architecture)
 }
 
@@ -69,12 +95,16 @@ fn describe_json_fault(error: &serde_json::Error) -> String {
     }
 }
 
-fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArchitecture, HfConfigError> {
+/// Returns the shape, and which layers have experts.
+fn read_architecture(
+    keys: &ConfigKeys<'_>,
+    family: &Family,
+) -> Result<(ModelArchitecture, experts::SparseLayers), HfConfigError> {
     let name = model_type(keys);
     let layers = keys.number(&["num_hidden_layers", "n_layer", "n_layers", "num_layers"])?;
     let hidden = keys.number(&HIDDEN)?;
     let heads = keys.number(&HEADS)?;
-    let vocabulary = keys.number(&["vocab_size"])?;
+    let vocabulary = keys.number(&["padded_vocab_size", "vocab_size"])?;
     let intermediate = intermediate(keys, family, hidden)?;
     let named = [
         ("num_hidden_layers", layers),
@@ -90,28 +120,24 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
         return Err(HfConfigError::MissingKeys { model_type: name, keys: missing });
     };
     let attention = attention(keys, family, hidden, heads)?;
-    let positions = match family.positions {
-        PositionKind::Computed => 0,
-        PositionKind::Learned { more } => {
-            keys.number(&["max_position_embeddings", "n_positions", "n_ctx"])?.unwrap_or(0).saturating_add(more)
-        }
-    };
-    Ok(ModelArchitecture {
+    let (experts, sparse) = experts(keys, family, intermediate, layers)?.unzip();
+    // Llama 4 has both widths; of a model without experts in every layer the other one is that of a layer without.
+    let dense_intermediate = if family.has_shared_expert { keys.number(&["intermediate_size_mlp"])? } else { None };
+    let is_encoder = family.is_encoder || is_body_alone(keys);
+    let architecture = ModelArchitecture {
         name: if name.is_empty() { "unnamed".to_owned() } else { name },
         basis: ArchitectureBasis::HfConfig,
         layers,
+        weight_layers: weight_layers(keys, family, layers)?,
         hidden,
         attention,
-        mlp: Mlp { intermediate, is_gated: family.is_gated, has_bias: keys.boolean("mlp_bias", family.has_mlp_bias) },
-        experts: experts(keys, family, intermediate, layers)?,
-        embeddings: Embeddings {
-            vocabulary,
-            positions,
-            token_types: if family.is_encoder { keys.number(&["type_vocab_size"])?.unwrap_or(0) } else { 0 },
-            is_tied: keys.boolean("tie_word_embeddings", family.is_tied),
-            has_head_bias: family.has_head_bias,
-            has_pooler: family.has_pooler,
+        mlp: Mlp {
+            intermediate: dense_intermediate.unwrap_or(intermediate),
+            is_gated: family.is_gated,
+            has_bias: keys.boolean("mlp_bias", family.has_mlp_bias),
         },
+        experts,
+        embeddings: embeddings(keys, family, vocabulary, hidden)?,
         norms: Norms {
             per_layer: family.norms_per_layer,
             outside: family.norms_outside,
@@ -119,17 +145,78 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
         },
         window: window(keys, family, layers)?,
         has_dropout: family.has_dropout,
-        is_encoder: family.is_encoder,
+        is_encoder,
+        other_parts: 0,
+        published: PublishedFormat::Plain(None),
         context_max: keys
             .number(&["max_position_embeddings", "n_positions", "max_seq_len", "seq_length"])?
             .map(u64::from),
-        notes: note_guess(keys, family).into_iter().collect(),
+        notes: notes(keys, family)?,
+    };
+    Ok((architecture, sparse.unwrap_or_default()))
+}
+
+/// Layers with weights of their own.
+fn weight_layers(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<u32, InvalidValue> {
+    if !family.shares_layers {
+        return Ok(layers);
+    }
+    let [groups, of_group] = [keys.number(&["num_hidden_groups"])?, keys.number(&["inner_group_num"])?];
+    Ok(groups.unwrap_or(1).saturating_mul(of_group.unwrap_or(1)))
+}
+
+fn embeddings(
+    keys: &ConfigKeys<'_>,
+    family: &Family,
+    vocabulary: u32,
+    hidden: u32,
+) -> Result<Embeddings, InvalidValue> {
+    let positions = match family.positions {
+        PositionKind::Computed => 0,
+        PositionKind::Learned { more } => {
+            keys.number(&["max_position_embeddings", "n_positions", "n_ctx"])?.unwrap_or(0).saturating_add(more)
+        }
+        PositionKind::Relative => keys.number(&["position_buckets"])?.unwrap_or(0).saturating_mul(2),
+    };
+    // Only a type with an embedding of another width has the key.
+    let width = if family.is_encoder { keys.number(&["embedding_size"])? } else { None };
+    Ok(Embeddings {
+        vocabulary,
+        width: width.unwrap_or(hidden),
+        positions,
+        token_types: if family.is_encoder { keys.number(&["type_vocab_size"])?.unwrap_or(0) } else { 0 },
+        is_tied: keys.boolean("tie_word_embeddings", family.is_tied),
+        has_head_bias: family.has_head_bias,
+        has_pooler: family.has_pooler,
     })
 }
 
 /// Returns `model_type` as it is shown to people: the file may contain anything.
 fn model_type(keys: &ConfigKeys<'_>) -> String {
-    one_line(keys.model_type(), 40)
+    one_line(keys.text("model_type"), 40)
+}
+
+fn notes(keys: &ConfigKeys<'_>, family: &Family) -> Result<Vec<String>, InvalidValue> {
+    let mut notes: Vec<String> = note_guess(keys, family).into_iter().collect();
+    if !family.is_encoder && is_body_alone(keys) {
+        notes.push(
+            "the file is of a model that predicts no tokens, so it is counted without output matrix and KV cache"
+                .to_owned(),
+        );
+    }
+    if let Some(layers) = keys.number(&MORE_TOKENS)?.filter(|layers| *layers > 0) {
+        let layers = if layers == 1 { "1 more layer".to_owned() } else { format!("{layers} more layers") };
+        notes.push(format!(
+            "{layers} of the file to predict several tokens at once not counted: servers load them only on request"
+        ));
+    }
+    if keys.has("index_topk") {
+        notes.push("the index that chooses what attention sees is not counted: below 1 % of the weights, and 132 bytes a token and layer".to_owned());
+    }
+    if keys.has("cross_attention_layers") {
+        notes.push("layers that look at an image are counted as the others".to_owned());
+    }
+    Ok(notes)
 }
 
 fn note_guess(keys: &ConfigKeys<'_>, family: &Family) -> Option<String> {
@@ -144,6 +231,7 @@ fn note_guess(keys: &ConfigKeys<'_>, family: &Family) -> Option<String> {
 
 fn intermediate(keys: &ConfigKeys<'_>, family: &Family, hidden: Option<u32>) -> Result<Option<u32>, InvalidValue> {
     let written = keys.number(&["intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "hidden_dim"])?;
+    let written = if family.counts_gate { written.map(|both| both / 2) } else { written };
     // Of four times the hidden size where nothing is said: the shape of GPT.
     Ok(written.or_else(|| hidden.filter(|_| family.is_four_wide).and_then(|hidden| hidden.checked_mul(4))))
 }
@@ -152,7 +240,7 @@ fn attention(keys: &ConfigKeys<'_>, family: &Family, hidden: u32, heads: u32) ->
     let latent = latent(keys)?;
     let head_dim = match &latent {
         Some((_, head_dim)) => *head_dim,
-        None => match keys.number(&["head_dim"])? {
+        None => match keys.number(&["head_dim", "kv_channels"])? {
             Some(head_dim) => head_dim,
             None => divide_into_heads(keys, hidden, heads)?,
         },
@@ -211,52 +299,25 @@ fn latent(keys: &ConfigKeys<'_>) -> Result<Option<(LatentAttention, u32)>, HfCon
     Ok(Some((LatentAttention { q_rank, kv_rank, rope_dim, value_dim }, nope.saturating_add(rope_dim))))
 }
 
-fn experts(
-    keys: &ConfigKeys<'_>,
-    family: &Family,
-    intermediate: u32,
-    layers: u32,
-) -> Result<Option<Experts>, HfConfigError> {
-    let Some(count) =
-        keys.number(&["num_local_experts", "num_experts", "n_routed_experts"])?.filter(|count| *count > 0)
-    else {
-        return Ok(None);
-    };
-    // Experts in each so manieth layer only.
-    let steps = keys.number(&["decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step"])?;
-    if !family.has_experts || steps.is_some_and(|steps| steps > 1) {
-        return Err(InvalidValue::new(format!(
-            "how experts are laid out in the model type {:?} is not known; give the number of parameters instead",
-            model_type(keys)
-        ))
-        .into());
-    }
-    let Some(active) = keys.number(&["num_experts_per_tok", "experts_per_token"])? else {
-        let keys_missing = vec!["num_experts_per_tok".to_owned()];
-        return Err(HfConfigError::MissingKeys { model_type: model_type(keys), keys: keys_missing });
-    };
-    let of_expert = keys.number(&["moe_intermediate_size"])?.unwrap_or(intermediate);
-    let shared = match keys.number(&["shared_expert_intermediate_size"])? {
-        Some(width) => width,
-        None => keys.number(&["n_shared_experts"])?.unwrap_or(0).saturating_mul(of_expert),
-    };
-    let dense = keys.number(&["first_k_dense_replace"])?.unwrap_or(0).max(keys.length("mlp_only_layers"));
-    Ok(Some(Experts {
-        count,
-        active,
-        intermediate: of_expert,
-        shared_intermediate: shared,
-        has_shared_gate: keys.has("shared_expert_intermediate_size"),
-        dense_layers: dense.min(layers),
-    }))
-}
-
 fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<SlidingWindow>, InvalidValue> {
+    if let Some(tokens) = keys.number(&["attention_chunk_size"])?.filter(|tokens| *tokens > 0) {
+        // Llama 4: each so manieth layer has no positions, and sees everything.
+        let interval = keys.number(&["no_rope_layer_interval"])?.filter(|interval| *interval > 0).unwrap_or(4);
+        return Ok(Some(SlidingWindow { tokens, layers: layers - layers / interval }));
+    }
     let Some(tokens) = keys.number(&["sliding_window"])?.filter(|tokens| *tokens > 0) else { return Ok(None) };
     if !keys.boolean("use_sliding_window", true) {
         return Ok(None);
     }
     let listed = keys.count_in_list("layer_types", "sliding_attention");
+    // EXAONE 4 writes the layers of one period: `LLLG`.
+    let period = keys.text("sliding_window_pattern");
+    if !period.is_empty() {
+        let [local, all] =
+            [period.matches('L').count(), period.chars().count()].map(|count| u32::try_from(count).unwrap_or(1));
+        let layers = listed.unwrap_or_else(|| layers.saturating_mul(local) / all.max(1)).min(layers);
+        return Ok((layers > 0).then_some(SlidingWindow { tokens, layers }));
+    }
     let pattern = keys.number(&["sliding_window_pattern"])?.or(family.window_pattern).filter(|pattern| *pattern > 0);
     // Each so manieth layer sees everything.
     let windowed = listed.unwrap_or_else(|| layers - pattern.map_or(0, |pattern| layers / pattern)).min(layers);

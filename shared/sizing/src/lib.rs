@@ -16,14 +16,16 @@ mod precision;
 mod remedies;
 mod workload;
 
-pub use architecture::{ArchitectureBasis, ModelArchitecture};
+pub use architecture::{ArchitectureBasis, ModelArchitecture, PublishedFormat, QuantizedWeights};
 pub use count::{ParameterCount, format_parameters};
-pub use estimate::{WorkloadError, estimate};
-pub use fit::{Fit, USABLE_SHARE_PERCENT, fit, gpu_gb_min};
+pub use estimate::{WorkloadError, estimate, generation_step_bytes};
+pub use fit::{Fit, USABLE_SHARE_PERCENT, fit, gpu_gb_min, host_gib_min};
 pub use hf_config::{HF_CONFIG_BYTES_MAX, HfConfigError, read_hf_config};
 pub use memory::{BYTES_PER_GIB, MemoryEstimate, MemoryPart, to_gib};
 pub use parallelism::{GPUS_MAX, Parallelism, Strategy};
-pub use params::{read_params, read_tokens};
+pub use params::{read_mixture, read_params, read_tokens};
 pub use precision::Precision;
 pub use remedies::{Change, Remedy, remedies, smallest_parallelism};
-pub use workload::{BATCH_MAX, LORA_RANK_MAX, LoraTargets, Optimizer, TOKENS_MAX, Task, TaskSetting, Workload};
+pub use workload::{
+    BATCH_MAX, LORA_RANK_MAX, LoraTargets, Offload, Optimizer, PREFILL_CHUNK, TOKENS_MAX, Task, TaskSetting, Workload,
+};

@@ -34,6 +34,8 @@ pub struct MemoryEstimate {
     pub kv_cache: MemoryPart,
     /// Memory that the driver and the framework take for themselves.
     pub overhead: MemoryPart,
+    /// Memory of the machine, not of a GPU, for what is offloaded from all GPUs together.
+    pub host: MemoryPart,
     /// Assumptions, for people.
     pub assumptions: Vec<String>,
 }
@@ -73,6 +75,10 @@ impl MemoryEstimate {
             to_gib(self.total_bytes()),
             self.parallelism
         );
+        if self.host.bytes > 0 {
+            let _ = writeln!(text, "machine      {:>9.2} GiB  {}", to_gib(self.host.bytes), self.host.formula);
+            let _ = writeln!(text, "{:>28}{}", "", self.host.source);
+        }
         for assumption in &self.assumptions {
             let _ = writeln!(text, "Assumed: {assumption}");
         }
@@ -90,10 +96,11 @@ pub fn to_gib(bytes: u64) -> f64 {
 impl Serialize for MemoryEstimate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rounded = |bytes: u64| (to_gib(bytes) * 1_000.0).round() / 1_000.0;
-        let mut document = serializer.serialize_struct("MemoryEstimate", 12)?;
+        let mut document = serializer.serialize_struct("MemoryEstimate", 14)?;
         document.serialize_field("strategy", &self.parallelism.strategy)?;
         document.serialize_field("gpus", &self.parallelism.gpus)?;
         document.serialize_field("parameters", &self.parameters.total)?;
+        document.serialize_field("active_parameters", &self.parameters.active)?;
         document.serialize_field("weights_gib", &rounded(self.weights.bytes))?;
         document.serialize_field("gradients_gib", &rounded(self.gradients.bytes))?;
         document.serialize_field("optimizer_gib", &rounded(self.optimizer.bytes))?;
@@ -102,6 +109,7 @@ impl Serialize for MemoryEstimate {
         document.serialize_field("kv_cache_gib", &rounded(self.kv_cache.bytes))?;
         document.serialize_field("overhead_gib", &rounded(self.overhead.bytes))?;
         document.serialize_field("total_gib", &rounded(self.total_bytes()))?;
+        document.serialize_field("host_gib", &rounded(self.host.bytes))?;
         document.serialize_field("assumptions", &self.assumptions)?;
         document.end()
     }

@@ -2,7 +2,9 @@
 
 use model::fault::{InvalidValue, shortened};
 
-use crate::architecture::{ArchitectureBasis, Attention, Embeddings, Mlp, ModelArchitecture, Norms};
+use crate::architecture::{
+    ArchitectureBasis, Attention, Embeddings, Experts, LatentAttention, Mlp, ModelArchitecture, Norms, PublishedFormat,
+};
 use crate::workload::TOKENS_MAX;
 
 /// Limits of the number of parameters: one million, below which no table has the shape of a model, and ten trillion.
@@ -44,21 +46,109 @@ const fn shape(name: &'static str, parameters: u64, numbers: [u32; 7], is_tied: 
     KnownShape { name, parameters, layers, hidden, heads, kv_heads, head_dim, intermediate, vocabulary, is_tied }
 }
 
+/// A mixture of experts: its shape, and count, active ones, width, width of the shared ones, and layers without experts.
+struct KnownMixture {
+    shape: KnownShape,
+    experts: [u32; 5],
+    has_latent_attention: bool,
+}
+
+/// The `config.json` of published mixtures of experts. DeepSeek-V3 and Kimi K2 share the numbers of their latent attention.
+const KNOWN_MIXTURES: [KnownMixture; 8] = [
+    mixture(
+        shape("gpt-oss-20b", 20_914_757_184, [24, 2_880, 64, 8, 64, 2_880, 201_088], false),
+        [32, 4, 2_880, 0, 0],
+        false,
+    ),
+    mixture(
+        shape("Qwen3-30B-A3B", 30_532_122_624, [48, 2_048, 32, 4, 128, 6_144, 151_936], false),
+        [128, 8, 768, 0, 0],
+        false,
+    ),
+    mixture(
+        shape("Mixtral 8x7B", 46_702_792_704, [32, 4_096, 32, 8, 128, 14_336, 32_000], false),
+        [8, 2, 14_336, 0, 0],
+        false,
+    ),
+    mixture(
+        shape("GLM-4.5-Air", 106_852_245_504, [46, 4_096, 96, 8, 128, 10_944, 151_552], false),
+        [128, 8, 1_408, 1_408, 1],
+        false,
+    ),
+    mixture(
+        shape("Qwen3-235B-A22B", 235_093_634_560, [94, 4_096, 64, 4, 128, 12_288, 151_936], false),
+        [128, 8, 1_536, 0, 0],
+        false,
+    ),
+    mixture(
+        shape("GLM-4.5", 352_797_829_120, [92, 5_120, 96, 8, 128, 12_288, 151_552], false),
+        [160, 8, 1_536, 1_536, 3],
+        false,
+    ),
+    mixture(
+        shape("DeepSeek-V3", 671_026_404_352, [61, 7_168, 128, 128, 192, 18_432, 129_280], false),
+        [256, 8, 2_048, 2_048, 3],
+        true,
+    ),
+    mixture(
+        shape("Kimi K2", 1_026_408_207_360, [61, 7_168, 64, 64, 192, 18_432, 163_840], false),
+        [384, 8, 2_048, 2_048, 1],
+        true,
+    ),
+];
+
+const fn mixture(shape: KnownShape, experts: [u32; 5], has_latent_attention: bool) -> KnownMixture {
+    KnownMixture { shape, experts, has_latent_attention }
+}
+
 /// A model of so many parameters: `7b`, `350m`, `1.1b`, `1t`, or all digits. Its shape is assumed to be that of the published decoder whose
 /// size is nearest.
 ///
 /// # Errors
 /// Anything else, and a size that no model has.
 pub fn read_params(text: &str) -> Result<ModelArchitecture, InvalidValue> {
-    let parameters = read_count(text, [('k', 1_000), ('m', 1_000_000), ('b', 1_000_000_000), ('t', 1_000_000_000_000)])
+    let parameters = read_parameters(text)?;
+    let shape = nearest(KNOWN_SHAPES.iter(), parameters);
+    Ok(shape.architecture(text, parameters, None))
+}
+
+/// A mixture of experts of so many parameters, of which a token passes through `active`. Its shape is assumed to be that of the published
+/// mixture whose size is nearest.
+///
+/// # Errors
+/// What [`read_params`] refuses, and more active parameters than there are.
+pub fn read_mixture(text: &str, active: &str) -> Result<ModelArchitecture, InvalidValue> {
+    let (parameters, active_parameters) = (read_parameters(text)?, read_parameters(active)?);
+    if active_parameters >= parameters {
+        return Err(InvalidValue::new(format!(
+            "of {text} parameters {active} cannot be those that a token passes through; write fewer, or leave them out if it passes through all"
+        )));
+    }
+    let shape = nearest(KNOWN_MIXTURES.iter().map(|mixture| &mixture.shape), parameters);
+    let mut architecture = shape.architecture(&format!("{text}-a{active}"), parameters, Some(active_parameters));
+    if let Some(mixture) = KNOWN_MIXTURES.iter().find(|mixture| mixture.shape.name == shape.name) {
+        let [count, active, intermediate, shared_intermediate, dense_layers] = mixture.experts;
+        architecture.experts =
+            Some(Experts { count, active, intermediate, shared_intermediate, has_shared_gate: false, dense_layers });
+        architecture.attention.latent = mixture.has_latent_attention.then_some(LatentAttention {
+            q_rank: Some(1_536),
+            kv_rank: 512,
+            rope_dim: 64,
+            value_dim: 128,
+        });
+    }
+    Ok(architecture)
+}
+
+fn read_parameters(text: &str) -> Result<u64, InvalidValue> {
+    read_count(text, [('k', 1_000), ('m', 1_000_000), ('b', 1_000_000_000), ('t', 1_000_000_000_000)])
         .filter(|parameters| (PARAMETERS_MIN..=PARAMETERS_MAX).contains(parameters))
         .ok_or_else(|| {
             InvalidValue::new(format!(
                 "{:?} is not a number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t, with at most three digits after the point",
                 shortened(text, 40)
             ))
-        })?;
-    Ok(assume_architecture(text, parameters))
+        })
 }
 
 /// A number of tokens: `4096`, `8k` (8,192, as models count their context), `1m`.
@@ -93,43 +183,51 @@ fn read_count<const N: usize>(text: &str, units: [(char, u64); N]) -> Option<u64
     if part % 1_000 > 0 { None } else { whole.checked_add(part / 1_000) }
 }
 
-fn assume_architecture(name: &str, parameters: u64) -> ModelArchitecture {
-    let distance = |shape: &&KnownShape| {
+fn nearest<'a>(mut shapes: impl Iterator<Item = &'a KnownShape>, parameters: u64) -> &'a KnownShape {
+    let distance = |shape: &KnownShape| {
         let (less, more) = (shape.parameters.min(parameters), shape.parameters.max(parameters));
         u128::from(more) * 1_000_000 / u128::from(less)
     };
-    let [first, rest @ ..] = &KNOWN_SHAPES;
-    let nearest =
-        rest.iter().fold(first, |nearest, shape| if distance(&shape) < distance(&nearest) { shape } else { nearest });
-    ModelArchitecture {
-        name: name.to_owned(),
-        basis: ArchitectureBasis::Assumed { parameters, like: nearest.name },
-        layers: nearest.layers,
-        hidden: nearest.hidden,
-        attention: Attention {
-            heads: nearest.heads,
-            kv_heads: nearest.kv_heads,
-            head_dim: nearest.head_dim,
-            latent: None,
-            has_qkv_bias: false,
-            has_out_bias: false,
-            qk_norm_parameters: 0,
-        },
-        mlp: Mlp { intermediate: nearest.intermediate, is_gated: true, has_bias: false },
-        experts: None,
-        embeddings: Embeddings {
-            vocabulary: nearest.vocabulary,
-            positions: 0,
-            token_types: 0,
-            is_tied: nearest.is_tied,
-            has_head_bias: false,
-            has_pooler: false,
-        },
-        norms: Norms { per_layer: 2, outside: 1, has_bias: false },
-        window: None,
-        has_dropout: false,
-        is_encoder: false,
-        context_max: None,
-        notes: Vec::new(),
+    let first = shapes.next().unwrap_or(&KNOWN_SHAPES[0]);
+    shapes.fold(first, |nearest, shape| if distance(shape) < distance(nearest) { shape } else { nearest })
+}
+
+impl KnownShape {
+    fn architecture(&self, name: &str, parameters: u64, active: Option<u64>) -> ModelArchitecture {
+        ModelArchitecture {
+            name: name.to_owned(),
+            basis: ArchitectureBasis::Assumed { parameters, active, like: self.name },
+            layers: self.layers,
+            weight_layers: self.layers,
+            hidden: self.hidden,
+            attention: Attention {
+                heads: self.heads,
+                kv_heads: self.kv_heads,
+                head_dim: self.head_dim,
+                latent: None,
+                has_qkv_bias: false,
+                has_out_bias: false,
+                qk_norm_parameters: 0,
+            },
+            mlp: Mlp { intermediate: self.intermediate, is_gated: true, has_bias: false },
+            experts: None,
+            embeddings: Embeddings {
+                vocabulary: self.vocabulary,
+                width: self.hidden,
+                positions: 0,
+                token_types: 0,
+                is_tied: self.is_tied,
+                has_head_bias: false,
+                has_pooler: false,
+            },
+            norms: Norms { per_layer: 2, outside: 1, has_bias: false },
+            window: None,
+            has_dropout: false,
+            is_encoder: false,
+            other_parts: 0,
+            published: PublishedFormat::Plain(None),
+            context_max: None,
+            notes: Vec::new(),
+        }
     }
 }

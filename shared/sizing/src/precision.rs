@@ -21,11 +21,25 @@ pub enum Precision {
     Int4,
     /// The 4-bit `NormalFloat` of QLoRA with double quantization.
     Nf4,
+    /// 4 bits in blocks of 32 with a scale of 8 bits (OCP Microscaling Formats); of a mixture of experts only the experts.
+    Mxfp4,
+    /// 4 bits in blocks of 16 with a scale of 8 bits, NVIDIA's format for Blackwell.
+    Nvfp4,
 }
 
 impl Precision {
-    pub const ALL: [Self; 8] =
-        [Self::Fp32, Self::Tf32, Self::Fp16, Self::Bf16, Self::Fp8, Self::Int8, Self::Int4, Self::Nf4];
+    pub const ALL: [Self; 10] = [
+        Self::Fp32,
+        Self::Tf32,
+        Self::Fp16,
+        Self::Bf16,
+        Self::Fp8,
+        Self::Int8,
+        Self::Int4,
+        Self::Nf4,
+        Self::Mxfp4,
+        Self::Nvfp4,
+    ];
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -38,6 +52,8 @@ impl Precision {
             Self::Int8 => "int8",
             Self::Int4 => "int4",
             Self::Nf4 => "nf4",
+            Self::Mxfp4 => "mxfp4",
+            Self::Nvfp4 => "nvfp4",
         }
     }
 
@@ -53,6 +69,8 @@ impl Precision {
             Self::Fp8 | Self::Int8 => 8_000,
             Self::Int4 => 4_156,
             Self::Nf4 => 4_127,
+            Self::Mxfp4 => 4_250,
+            Self::Nvfp4 => 4_500,
         }
     }
 
@@ -66,7 +84,7 @@ impl Precision {
 
     /// Returns `true` if only the linear layers are kept in this format, and everything else in 16 bits.
     pub(crate) const fn is_quantized(self) -> bool {
-        matches!(self, Self::Fp8 | Self::Int8 | Self::Int4 | Self::Nf4)
+        matches!(self, Self::Fp8 | Self::Int8 | Self::Int4 | Self::Nf4 | Self::Mxfp4 | Self::Nvfp4)
     }
 }
 

@@ -67,25 +67,32 @@ pub fn remedies(
     found
 }
 
-/// The fewest GPUs of so many bytes that hold a workload, of one machine: sharded by ZeRO-3 to train, by tensor parallelism to infer.
+/// The fewest GPUs of so many bytes, `gpus_min` or more, that hold a workload, of one machine: sharded by ZeRO-3 to train, by tensor
+/// parallelism to infer.
 #[must_use]
 pub fn smallest_parallelism(
     architecture: &ModelArchitecture,
     workload: &Workload,
     gpu_memory_bytes: u64,
+    gpus_min: u32,
 ) -> Option<Parallelism> {
     let strategy = if workload.task.is_training() { Strategy::Zero3 } else { Strategy::Tensor };
     let more = GPU_COUNTS.into_iter().map(|gpus| Parallelism::new(strategy, gpus));
-    std::iter::once(Parallelism::ONE_GPU).chain(more).find(|parallelism| {
-        estimate(architecture, workload, *parallelism).is_ok_and(|estimate| fit(&estimate, gpu_memory_bytes).fits)
-    })
+    std::iter::once(Parallelism::ONE_GPU).chain(more).filter(|parallelism| parallelism.gpus >= gpus_min).find(
+        |parallelism| {
+            estimate(architecture, workload, *parallelism).is_ok_and(|estimate| fit(&estimate, gpu_memory_bytes).fits)
+        },
+    )
 }
 
 impl Change {
     fn apply(self, workload: &Workload, parallelism: Parallelism) -> (Workload, Parallelism) {
         let mut changed = *workload;
         match self {
-            Self::Precision(precision) => changed.precision = precision,
+            Self::Precision(precision) => {
+                changed.precision = precision;
+                changed.as_published = false;
+            }
             Self::GradientCheckpointing => changed.gradient_checkpointing = true,
             Self::FusedLoss => changed.fused_loss = true,
             Self::Optimizer(optimizer) => changed.optimizer = optimizer,
@@ -136,7 +143,8 @@ fn changes(workload: &Workload, parallelism: Parallelism) -> Vec<Change> {
         (_, 4) => &[Precision::Bf16],
         _ => &[],
     };
-    let takes_less = |lower: &Precision| lower.weight_millibits() < workload.precision.weight_millibits();
+    // A format of 4 bits is no remedy for another one.
+    let takes_less = |lower: &Precision| lower.weight_millibits() * 4 < workload.precision.weight_millibits() * 3;
     changes.extend(lower.iter().copied().filter(takes_less).map(Change::Precision));
     match workload.task {
         Task::Full => changes.extend([Change::Task(Task::Lora), Change::Task(Task::Qlora)]),

@@ -15,12 +15,21 @@ fn config(more: &str) -> String {
 /// GPT-3 with 175 billion parameters: Korthikanti et al. 2022, section 4.1, with the constants of its equation 2.
 #[test]
 fn a_block_of_gpt_with_dropout_keeps_34_bytes_and_5_of_the_scores() {
-    let gpt = r#"{"model_type": "gpt2", "n_layer": 1, "n_embd": 12288, "n_head": 96, "n_positions": 2048, "vocab_size": 50257}"#;
-    let model = read_hf_config(gpt).unwrap();
+    let model = |layers: u32| {
+        read_hf_config(&format!(
+            "{{\"model_type\": \"gpt2\", \"n_layer\": {layers}, \"n_embd\": 12288, \"n_head\": 96, \"n_positions\": 2048, \
+             \"vocab_size\": 50257}}"
+        ))
+        .unwrap()
+    };
     let workload = Workload { batch: 1, tokens: 2_048, ..Workload::new(Task::Full, Precision::Fp16) };
     let kept = |flash_attention, gpus| {
         let parallelism = Parallelism::new(Strategy::Tensor, gpus);
-        estimate(&model, &Workload { flash_attention, ..workload }, parallelism).unwrap().activations.bytes
+        let of = |layers| {
+            let workload = Workload { flash_attention, ..workload };
+            estimate(&model(layers), &workload, parallelism).unwrap().activations.bytes
+        };
+        of(2) - of(1)
     };
     let (tokens, hidden, heads) = (2_048, 12_288, 96);
     assert_eq!(kept(true, 1), 34 * tokens * hidden);
@@ -77,8 +86,10 @@ fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     let huge = r#"{"model_type": "llama", "num_hidden_layers": 4294967295, "hidden_size": 4294967295, "num_attention_heads": 1,
         "intermediate_size": 1, "vocab_size": 1}"#;
     assert!(refusal(huge).contains("out of range"));
-    let experts = r#", "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 2"#;
-    assert!(refusal(&config(experts).replace("\"llama\"", "\"qwen2_moe\"")).contains("how experts are laid out"));
+    assert!(
+        refusal(&config(r#", "num_experts": 8, "num_experts_per_tok": 2"#))
+            .contains("how experts are laid out in the model type \"llama\"")
+    );
     let named = read_hf_config(&config("").replace("\"llama\"", "\"a\\n\u{202e}b\"")).map(|model| model.name);
     assert_eq!(named.as_deref(), Ok("a  b"));
     let long = format!("{}{}", config(""), " ".repeat(1 << 20));
@@ -214,8 +225,8 @@ fn remedies_are_computed_and_fit() {
     );
     assert_eq!(named(&Workload::new(Task::Inference, Precision::Bf16)), Vec::<String>::new());
     let full = Workload { gradient_checkpointing: true, ..Workload::new(Task::Full, Precision::Bf16) };
-    assert_eq!(smallest_parallelism(&model, &full, 80 << 30), Some(Parallelism::new(Strategy::Zero3, 2)));
-    assert_eq!(smallest_parallelism(&model, &full, 1 << 30), None);
+    assert_eq!(smallest_parallelism(&model, &full, 80 << 30, 1), Some(Parallelism::new(Strategy::Zero3, 2)));
+    assert_eq!(smallest_parallelism(&model, &full, 1 << 30, 1), None);
 }
 
 #[test]
@@ -229,13 +240,15 @@ fn every_part_is_explained_with_its_numbers_and_source() {
                                 Hugging Face, "Model training anatomy", mixed precision: 18 bytes a parameter in all
     optimizer         0.31 GiB  41943040 parameters: 8 bytes of two moments
                                 ZeRO (Rajbhandari et al. 2020), section 3.1
-    activations      10.25 GiB  2048 tokens x (167936 bytes x 32 blocks)
+    activations      10.41 GiB  2048 tokens x (167936 bytes x 32 blocks, and 86016 of its gradients)
                                 Korthikanti et al. 2022, sections 4 and 5, for each tensor of the block
     logits            0.73 GiB  2048 tokens x 32000 words x 12 bytes of logits, probabilities and gradient
                                 Cut Your Losses (Wijmans et al. 2024), table 1
     overhead          1.00 GiB  the CUDA context, kernels and workspaces, whatever the model
                                 Hugging Face, "Model training anatomy"
-    total            16.33 GiB on each GPU, with one GPU
+    total            16.50 GiB on each GPU, with one GPU
     Assumed: layers, heads and vocabulary are those of Mistral 7B; a config.json of the model says its own
+    Assumed: the model is a decoder of text, and each token passes through all parameters; of a mixture of experts say how many are active (`active`)
+    Assumed: measured runs took up to a fifth more than such an estimate, by fragmentation and buffers for communication
     "#);
 }

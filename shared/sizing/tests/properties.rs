@@ -24,8 +24,10 @@ fn workloads() -> impl Strategy<Value = Workload> {
         |((task, precision, optimizer, lora_targets), (batch, tokens, lora_rank), switches)| Workload {
             task,
             precision,
+            as_published: false,
             batch,
             tokens,
+            prefill_chunk: lora_rank,
             optimizer,
             gradient_checkpointing: switches[0],
             flash_attention: switches[1],
@@ -33,6 +35,7 @@ fn workloads() -> impl Strategy<Value = Workload> {
             lora_rank,
             lora_targets,
             fused_loss: switches[3],
+            offload: if task == Task::Full && switches[3] { Some(sizing::Offload::Optimizer) } else { None },
         },
     )
 }

@@ -103,7 +103,7 @@ impl PlaceArguments {
         let data = self.data(account).await?;
         let (mut offers, is_complete) = account.offers(&regions).await;
         offers.retain(|offer| offer.architecture == self.architecture);
-        let fits = |offer: &&GpuOffer| sized.fit(offer.gpus, offer.gpu_memory_bytes()).is_some();
+        let fits = |offer: &&GpuOffer| sized.fit(offer.shape()).is_some();
         let fitting: Vec<GpuOffer> = offers.iter().filter(fits).cloned().collect();
         let lifecycles = self.lifecycles(account);
         let prices = account.prices(&deployed, &fitting, lifecycles.contains(&Lifecycle::Spot)).await;
@@ -115,7 +115,7 @@ impl PlaceArguments {
         let architecture = self.architecture.clone();
         let features = GpuFeature::needed_by(&sized.workload);
         let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone(), features };
-        let places = rank_places(&request, &offers, facts, |gpus, bytes| sized.fit(gpus, bytes));
+        let places = rank_places(&request, &offers, facts, |shape| sized.fit(shape));
         Ok(Ranking { regions, offers, places, data, duration, is_complete })
     }
 
@@ -188,7 +188,7 @@ impl PlaceArguments {
             purpose: &format!("curfew recommend {} --task {}", sized.name, sized.workload.task),
             command,
             owner: self.owner.as_deref(),
-            gpus: best.map_or(1, |place| place.fit.gpus),
+            gpus: best.map_or(1, |place| place.used_gpus),
             on_spot: !self.on_demand,
         };
         let text = draft.to_document(&ranking.places).ok_or_else(|| {

@@ -10,7 +10,7 @@ use recommend::{
     CAPABILITY_SOURCE, GENERATION_SOURCE, GpuFeature, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunDuration,
     TRAINING_SOURCE, TokenWork, format_length,
 };
-use sizing::{format_parameters, to_gib};
+use sizing::{ParameterCount, format_parameters, to_gib};
 
 use super::TooSmall;
 use super::place::Ranking;
@@ -34,9 +34,12 @@ const REMEDIES_MAX: usize = 3;
 
 pub(super) fn estimate(sized: &Sized, explain: bool) {
     let Sized { architecture, workload, on_one_gpu, .. } = sized;
-    let parameters = format_parameters(on_one_gpu.parameters.total);
+    let ParameterCount { total, active, .. } = on_one_gpu.parameters;
+    let active =
+        if architecture.has_experts() { format!(" ({} active)", format_parameters(active)) } else { String::new() };
+    let parameters = format_parameters(total);
     screen::print_line(format!(
-        "{}: {parameters} parameters, {} in {}, {} x {} tokens",
+        "{}: {parameters} parameters{active}, {} in {}, {} x {} tokens",
         architecture.name, workload.task, workload.precision, workload.batch, workload.tokens
     ));
     if explain {
@@ -118,12 +121,12 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
 }
 
 fn row(place: &RankedPlace<GpuFit>) -> [String; 8] {
-    let GpuFit { gpus, needed_bytes, .. } = &place.fit;
+    let GpuFit { needed_bytes, .. } = &place.fit;
     [
         place.instance_type.to_string(),
         place.zone.clone().unwrap_or_else(|| place.region.to_string()),
         bought(place.lifecycle).to_owned(),
-        format!("{gpus}/{} {}", place.gpus, place.gpu_name),
+        format!("{}/{} {}", place.used_gpus, place.gpus, place.gpu_name),
         format!("{:.0}/{}", to_gib(*needed_bytes).ceil(), place.gpu_memory_mib / 1_024),
         place.usd_per_hour.map_or_else(|| "-".to_owned(), |rate| dollars(Amount::from_rate(rate, HOUR_SECONDS))),
         place.cost.map_or_else(|| "-".to_owned(), cost),

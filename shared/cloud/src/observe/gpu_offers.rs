@@ -22,6 +22,7 @@ pub async fn gpu_offers(aws: &Aws, region: &Region) -> Result<Vec<GpuOffer>, Cal
         gpu_name: kind.gpu_name,
         gpu_memory_mib: kind.gpu_memory_mib,
         vcpus: Some(kind.vcpus).filter(|vcpus| *vcpus > 0),
+        memory_mib: Some(kind.memory_mib).filter(|memory_mib| *memory_mib > 0),
         spot: Some(kind.spot),
     });
     Ok(offers.collect())

@@ -286,6 +286,9 @@ fn the_notification_names_what_does_not_fit() {
     assert_snapshot!(check(&asking(16, 0, &[]), &all, &[]), @"none: no type that fits has 16 GPUs; the most are 8, of p4d.24xlarge");
     assert_snapshot!(check(&asking(1, 25, &["g5.xlarge", "g6.xlarge"]), &all, &[]), @"none: no type that fits has 1 GPU or more with 25 GiB of memory each; the largest is 22.3 GiB, of g5.xlarge");
     assert_snapshot!(check(&asking(8, 100, &[]), &all, &[]), @"none: no type that fits has 8 GPUs or more with 100 GiB of memory each; the largest is 80 GiB, of p5.48xlarge");
+    let mut offloads = asking(1, 0, &["g5.xlarge"]);
+    offloads.machine.memory_gib = 17;
+    assert_snapshot!(check(&offloads, &all, &[]), @"none: no type that fits has 17 GiB of memory for what `gpu.model.offload` takes; the largest is g5.xlarge, with 16 GiB");
     let no_spot: Vec<CapacityPool> = all.iter().map(|pool| CapacityPool { spot: false, ..pool.clone() }).collect();
     assert_snapshot!(check(&on_spot(None, Some(60)), &no_spot, &[]), @"none: AWS sells none of these on Spot: g4dn.xlarge, g5.xlarge, g6.xlarge; set `spot.fallback_to_on_demand_after`, or `spot.enabled = false`; left out: g5.12xlarge with 4 GPUs at $5.67/h, p4d.24xlarge with 8 GPUs at $21.96/h, p5.48xlarge with 8 GPUs at $55.04/h: more than 1 GPU; to allow one, name it in `gpu.types`");
 }

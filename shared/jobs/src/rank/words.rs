@@ -81,6 +81,16 @@ pub(super) fn too_small(gpu: &GpuSpec, pools: &[&CapacityPool]) -> String {
     )
 }
 
+pub(super) fn too_small_machine(machine: &MachineSpec, pools: &[&CapacityPool]) -> String {
+    let largest = pools.iter().max_by_key(|pool| (pool.memory_mib, std::cmp::Reverse(&pool.instance_type)));
+    let largest = largest.map(|pool| format!("; the largest is {}, with {}", pool.instance_type, gib(pool.memory_mib)));
+    format!(
+        "no type that fits has {} GiB of memory for what `gpu.model.offload` takes{}",
+        machine.memory_gib,
+        largest.unwrap_or_default()
+    )
+}
+
 pub(super) fn too_small_without_gpus(machine: &MachineSpec, pools: &[&CapacityPool]) -> String {
     let largest = pools.iter().max_by_key(|pool| (pool.vcpus, pool.memory_mib, std::cmp::Reverse(&pool.instance_type)));
     let largest = largest.map(|pool| {

@@ -15,6 +15,8 @@ pub struct ModelSizing {
     pub precision: Precision,
     /// Least memory of a GPU that is large enough, in GB.
     pub gpu_gb_min: u32,
+    /// Least memory of the machine for what is offloaded, in GiB; 0 if nothing is.
+    pub host_gib_min: u32,
     pub estimate: MemoryEstimate,
 }
 
@@ -22,7 +24,7 @@ impl ModelSizing {
     /// Sentences for the owner of the job.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
-        let Self { model, task, precision, gpu_gb_min, estimate } = self;
+        let Self { model, task, precision, gpu_gb_min, host_gib_min, estimate } = self;
         let gpus = estimate.parallelism.gpus;
         let parts: Vec<String> = estimate
             .parts()
@@ -39,6 +41,9 @@ impl ModelSizing {
             "The model {model} ({task}, {precision}) takes about {total:.1} GiB on {where_it_is}, so a GPU has to have {gpu_gb_min} GB: {}",
             parts.join(", ")
         )];
+        if *host_gib_min > 0 {
+            lines.push(format!("The machine has to have {host_gib_min} GiB of memory for what is offloaded."));
+        }
         lines.extend(estimate.assumptions.iter().map(|assumption| format!("Assumed: {assumption}")));
         lines
     }

@@ -64,7 +64,7 @@ impl JobSpec {
         }
         let (gpu, sizing) = judge.gpu(&written.gpu);
         judge.gpu_ceiling(&gpu, team, config);
-        let terms = JobTerms {
+        let mut terms = JobTerms {
             gpu,
             spot: judge.spot(&written.spot),
             max_runtime_seconds: judge.max_runtime(&written.limits, config),
@@ -78,6 +78,9 @@ impl JobSpec {
             tags: written.tags,
             bucket_region: Some(bucket_region.clone()),
         };
+        if let Some(sizing) = &sizing {
+            terms.machine.memory_gib = sizing.host_gib_min;
+        }
         if let Some(problem) = terms.find_missing_size() {
             judge.report_missing(&["checkpoint", "size_gb"], &problem);
         }

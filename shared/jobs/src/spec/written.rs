@@ -58,6 +58,7 @@ pub(super) struct RawGpu {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawModel {
     pub(super) params: Option<String>,
+    pub(super) active: Option<String>,
     /// The keys of a `config.json`.
     pub(super) hf_config: Option<serde_json::Map<String, serde_json::Value>>,
     pub(super) task: Option<String>,
@@ -68,6 +69,11 @@ pub(super) struct RawModel {
     pub(super) optimizer: Option<String>,
     pub(super) gradient_checkpointing: bool,
     pub(super) lora_rank: Option<u32>,
+    #[serde(deserialize_with = "some_tokens")]
+    pub(super) prefill_chunk: Option<String>,
+    pub(super) pure_bf16: bool,
+    pub(super) fused_loss: bool,
+    pub(super) offload: Option<String>,
 }
 
 /// `[spot]`.
@@ -169,6 +175,7 @@ fn every_key() -> Vec<String> {
             "gpu.model.",
             &[
                 "params",
+                "active",
                 "hf_config",
                 "task",
                 "precision",
@@ -177,6 +184,10 @@ fn every_key() -> Vec<String> {
                 "optimizer",
                 "gradient_checkpointing",
                 "lora_rank",
+                "prefill_chunk",
+                "pure_bf16",
+                "fused_loss",
+                "offload",
             ],
         ),
         ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),

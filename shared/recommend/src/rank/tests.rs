@@ -25,8 +25,11 @@ fn request() -> PlacementRequest {
 }
 
 /// What fits one GPU of so many GB fits.
-fn at_least(gb: u64) -> impl Fn(u32, u64) -> Option<u64> {
-    move |_, bytes| (bytes >= gb * 999_000_000).then_some(bytes)
+fn at_least(gb: u64) -> impl Fn(MachineShape) -> Option<FittingGpus<u64>> {
+    move |shape| {
+        let fit = shape.gpu_memory_bytes;
+        (fit >= gb * 999_000_000).then_some(FittingGpus { gpus: 1, fit })
+    }
 }
 
 fn ranked(request: &PlacementRequest, prices: &PriceBook, gb: u64) -> Vec<RankedPlace<u64>> {
@@ -126,12 +129,16 @@ fn what_a_gpu_has_not_in_hardware_is_said_and_changes_no_rank() {
 
 #[test]
 fn by_the_job_a_dear_type_wins_if_it_is_fast_enough() {
-    let work = TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 7e9 };
+    let work = TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 7e9, has_bound: true };
     let request = PlacementRequest { duration: RunDuration::Tokens(work), ..request() };
     let places = ranked(&request, &PriceBook::dated(), 24);
     let lines: Vec<String> =
         places.iter().take(3).map(|place| format!("{} {}", place.instance_type, place.cost.unwrap().least)).collect();
     assert_eq!(lines, ["g6e.xlarge $139.48", "g6e.xlarge $139.48", "g6e.2xlarge $168.04"]);
+    // Seven of its GPUs are idle: it takes as long as one GPU, and costs eight times as much.
+    let idle = places.iter().find(|place| place.instance_type.as_str() == "p5.48xlarge").unwrap();
+    let hours = |place: &RankedPlace<u64>| place.run.unwrap().least_seconds / 3_600;
+    assert_eq!((idle.used_gpus, idle.gpus, hours(idle)), (1, 8, 27));
     // Its peak is in no table, so how long it takes is unknown.
     let rtx = places.iter().find(|place| place.instance_type.as_str() == "g7e.24xlarge").unwrap();
     assert_eq!((rtx.run, rtx.cost), (None, None));
@@ -190,7 +197,7 @@ proptest! {
         let turn = usize::try_from(seed % 50).unwrap();
         shuffled.rotate_left(turn);
         prop_assert_eq!(&places, &rank_places(&request, &shuffled, facts, at_least(gb)));
-        let fitting = offers().iter().filter(|offer| offer.architecture == "x86_64" && at_least(gb)(1, offer.gpu_memory_bytes()).is_some()).count();
+        let fitting = offers().iter().filter(|offer| offer.architecture == "x86_64" && at_least(gb)(offer.shape()).is_some()).count();
         prop_assert_eq!(places.len(), 2 * fitting);
         let costs: Vec<_> = places.iter().filter_map(|place| place.usd_per_hour).collect();
         prop_assert!(costs.is_sorted());

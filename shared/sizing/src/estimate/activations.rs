@@ -58,6 +58,9 @@ impl Sizing<'_> {
             if self.workload.flash_attention { 0 } else { (2 * bytes + 1) * heads * u128::from(self.workload.tokens) };
         let of_token = elements.replicated * bytes + masks + (elements.cut * bytes + scores) / degree;
         let of_block = tokens * of_token;
+        // While a block goes backward, the gradients of the tensors of its MLP are there beside them, but for the first.
+        let tensors = if self.architecture.mlp.is_gated { 4 } else { 2 };
+        let backward = self.mlp_elements() * (tensors - 1) / tensors * bytes / degree;
         let (held, words) = if self.workload.gradient_checkpointing {
             let inputs = layers * tokens * hidden * bytes;
             (
@@ -67,28 +70,33 @@ impl Sizing<'_> {
         } else {
             (layers * of_block, format!("{of_token} bytes x {layers} blocks"))
         };
-        part(held, format!("{tokens} tokens x ({words})"), ACTIVATIONS_PAPER)
+        let formula = format!("{tokens} tokens x ({words}, and {backward} of its gradients)");
+        part(held + tokens * backward, formula, ACTIVATIONS_PAPER)
     }
 
-    /// Activations of one block at a time: its input, its output, and its widest tensors. A decoder reads one prompt at a time, and then
-    /// one token of each sequence; an encoder reads the whole batch.
+    /// Returns `true` if a prompt is longer than what is read at once.
+    pub(super) const fn reads_in_pieces(&self) -> bool {
+        let workload = self.workload;
+        !workload.task.is_training() && !self.architecture.is_encoder && workload.tokens > workload.prefill_chunk
+    }
+
+    /// Activations of one block at a time: its input, its output, and its widest tensors. A decoder reads one prompt at a time, in pieces,
+    /// and then one token of each sequence; an encoder reads the whole batch.
     fn inference_activations(&self) -> MemoryPart {
         let architecture = self.architecture;
-        let tokens = if architecture.is_encoder { self.tokens() } else { u128::from(self.workload.tokens) };
+        let chunk = self.workload.prefill_chunk.min(self.workload.tokens);
+        let tokens = if architecture.is_encoder { self.tokens() } else { u128::from(chunk) };
         let bytes = u128::from(self.compute_bytes());
         // Without a backward pass the product before the activation is gone when the last one is made.
         let mlp = if architecture.mlp.is_gated { self.mlp_elements() * 3 / 4 } else { self.mlp_elements() };
         let heads = u128::from(architecture.attention.heads);
-        let scores = if self.workload.flash_attention { 0 } else { heads * tokens };
+        let seen = if architecture.is_encoder { tokens } else { u128::from(self.workload.tokens) };
+        let scores = if self.workload.flash_attention { 0 } else { heads * seen };
         let attention = self.block_elements().cut - self.mlp_elements() + scores;
         let degree = u128::from(self.parallelism.tensor_degree());
         let of_token = (2 * u128::from(architecture.hidden) + mlp.max(attention) / degree) * bytes;
         let formula = format!("{tokens} tokens x {of_token} bytes of the widest moment of one block");
-        part(
-            tokens * of_token,
-            formula,
-            "the tensors of one block; vLLM without chunked prefill reads one prompt at a time",
-        )
+        part(tokens * of_token, formula, "the tensors of one block; vLLM, \"Optimization and Tuning\", chunked prefill")
     }
 
     pub(super) fn logits(&self) -> MemoryPart {

@@ -2,21 +2,61 @@
 
 use std::fmt::Write as _;
 
+use crate::architecture::{PublishedFormat, QuantizedWeights};
 use crate::estimate::{Sizing, part};
 use crate::memory::MemoryPart;
 use crate::parallelism::Strategy;
-use crate::workload::{Optimizer, Task};
+use crate::precision::Precision;
+use crate::workload::{Offload, Optimizer, Task};
 
 const ZERO_PAPER: &str = "ZeRO (Rajbhandari et al. 2020), section 3.1";
 const MIXED_PRECISION: &str = "Hugging Face, \"Model training anatomy\", mixed precision: 18 bytes a parameter in all";
+const OFFLOAD_PAGE: &str = "DeepSpeed, \"Memory Requirements\"; ZeRO-Offload (Ren et al. 2021), section 4";
 const LORA_PAPER: &str = "LoRA (Hu et al. 2021), section 4.1; adapters in 32 bits as PEFT keeps them";
 
 impl Sizing<'_> {
+    /// The weights as the file keeps them, if they are counted so.
+    fn quantized(&self) -> Option<&QuantizedWeights> {
+        match &self.architecture.published {
+            PublishedFormat::Quantized(weights) if self.workload.as_published => Some(weights),
+            _ => None,
+        }
+    }
+
+    /// Linear weights in the format of the workload. MXFP4 is published for experts only (`OpenAI`, gpt-oss model card, section 2.1).
+    fn stored_linear(&self) -> u64 {
+        let is_of_experts = self.storage() == Precision::Mxfp4 && self.architecture.experts.is_some();
+        if is_of_experts { self.parameters.routed } else { self.parameters.linear }
+    }
+
+    fn stored_bytes(&self, parameters: u64) -> u128 {
+        u128::from(parameters) * u128::from(self.storage().weight_millibits()) / 8_000
+    }
+
     /// Bytes of all weights, wherever they are.
     fn weight_bytes(&self) -> u128 {
-        let linear = u128::from(self.parameters.linear);
-        let other = u128::from(self.parameters.total) - linear;
-        linear * u128::from(self.storage().weight_millibits()) / 8_000 + other * u128::from(self.compute_bytes())
+        if let Some(weights) = self.quantized() {
+            return u128::from(weights.bytes);
+        }
+        let linear = self.stored_linear();
+        self.stored_bytes(linear) + u128::from(self.parameters.total - linear) * u128::from(self.compute_bytes())
+    }
+
+    /// Bytes that one step of generating reads from memory at least: the weights that its tokens pass through, and half of the KV cache,
+    /// which grows from nothing. Of a matrix of embeddings that predicts nothing it reads a row a sequence, and of the encoders nothing.
+    pub(super) fn step_bytes(&self) -> u128 {
+        let routed = match self.quantized() {
+            Some(weights) => u128::from(weights.expert_bytes),
+            None => self.stored_bytes(self.parameters.routed),
+        };
+        let is_read_by_row = self.architecture.has_head();
+        let embeddings = if is_read_by_row { self.parameters.vocabulary_matrix } else { 0 };
+        let unread = u128::from(embeddings + self.architecture.other_parts) * u128::from(self.compute_bytes());
+        let read = self.architecture.experts.map_or(routed, |experts| {
+            let passed = u128::from(self.workload.batch) * u128::from(experts.active);
+            routed * passed.min(u128::from(experts.count)) / u128::from(experts.count)
+        });
+        self.weight_bytes().saturating_sub(routed + unread) + read + u128::from(self.kv_cache().bytes) / 2
     }
 
     /// Over how many GPUs the weights are spread.
@@ -24,43 +64,65 @@ impl Sizing<'_> {
         u128::from(self.parallelism.shards(&[Strategy::Zero3, Strategy::Tensor]))
     }
 
+    /// Weights on the GPU, or on all GPUs together where they are spread.
+    fn held_weight_bytes(&self) -> u128 {
+        if self.workload.offload == Some(Offload::Weights) { 0 } else { self.weight_bytes() }
+    }
+
     pub(super) fn weights(&self) -> MemoryPart {
-        let (base, shards) = (self.weight_bytes(), self.weight_shards());
+        let (base, shards) = (self.held_weight_bytes(), self.weight_shards());
         let adapters = u128::from(self.adapter_parameters()) * u128::from(self.trained_bytes());
         let gathered = self.gathered_weight_bytes();
-        let storage = self.storage();
-        let mut formula = format!("{} parameters in {storage}", self.parameters.total);
-        if storage.is_quantized() {
-            let _ = write!(
-                formula,
-                ": {} in linear layers x {} bits, the others x {} bits",
-                self.parameters.linear,
-                f64::from(u32::try_from(storage.weight_millibits()).unwrap_or(u32::MAX)) / 1_000.0,
-                8 * self.compute_bytes()
-            );
-        }
+        let mut formula = self.describe_weights();
         if adapters > 0 {
             let _ = write!(formula, ", and {} of adapters x {} bytes", self.adapter_parameters(), self.trained_bytes());
         }
-        if shards > 1 {
+        if self.workload.offload == Some(Offload::Weights) {
+            formula.push_str(", in the memory of the machine");
+        } else if shards > 1 {
             let _ = write!(formula, ", / {shards} GPUs");
         }
         if gathered > 0 {
             formula.push_str(", and two blocks with the embeddings, gathered to compute with them");
         }
-        let source = if self.is_adapted() { LORA_PAPER } else { ZERO_PAPER };
+        let source = match self.workload.offload {
+            Some(Offload::Weights) => OFFLOAD_PAGE,
+            _ if self.is_adapted() => LORA_PAPER,
+            _ => ZERO_PAPER,
+        };
         part((base + adapters) / shards + gathered, formula, source)
+    }
+
+    fn describe_weights(&self) -> String {
+        let storage = self.storage();
+        let mut formula = format!("{} parameters in {storage}", self.parameters.total);
+        if self.quantized().is_some() {
+            formula.push_str(" as published");
+        } else if storage.is_quantized() {
+            let linear = self.stored_linear();
+            let place = if linear < self.parameters.linear { "experts" } else { "linear layers" };
+            let _ = write!(
+                formula,
+                ": {linear} in {place} x {} bits, the others x {} bits",
+                f64::from(u32::try_from(storage.weight_millibits()).unwrap_or(u32::MAX)) / 1_000.0,
+                8 * self.compute_bytes()
+            );
+        }
+        formula
     }
 
     /// ZeRO-3 gathers each block before it is computed, and the next one at the same time. The embeddings stay gathered.
     fn gathered_weight_bytes(&self) -> u128 {
-        if self.parallelism.strategy != Strategy::Zero3 || self.parallelism.gpus == 1 {
+        let is_spread = self.parallelism.strategy == Strategy::Zero3 && self.parallelism.gpus > 1;
+        if !is_spread && self.workload.offload != Some(Offload::Weights) {
             return 0;
         }
-        let blocks =
-            2 * u128::from(self.parameters.largest_block) * u128::from(self.storage().weight_millibits()) / 8_000;
+        let block = match self.quantized() {
+            Some(weights) => u128::from(weights.largest_block_bytes),
+            None => self.stored_bytes(self.parameters.largest_block),
+        };
         let matrices = if self.architecture.embeddings.is_tied { 1 } else { 2 };
-        blocks + matrices * u128::from(self.parameters.vocabulary_matrix) * u128::from(self.compute_bytes())
+        2 * block + matrices * u128::from(self.parameters.vocabulary_matrix) * u128::from(self.compute_bytes())
     }
 
     /// Parameters that are trained.
@@ -87,6 +149,13 @@ impl Sizing<'_> {
         if trained == 0 {
             return MemoryPart::default();
         }
+        if self.workload.offload.is_some() {
+            let block = self.parameters.largest_block;
+            let bytes = self.compute_bytes();
+            let formula =
+                format!("{block} parameters of a block x {bytes} bytes, until they are in the memory of the machine");
+            return part(u128::from(block) * u128::from(bytes), formula, OFFLOAD_PAGE);
+        }
         let shards = self.parallelism.shards(&[Strategy::Zero2, Strategy::Zero3, Strategy::Tensor]);
         let is_copied = self.parallelism.strategy == Strategy::Data && self.parallelism.gpus > 1;
         let copies = if is_copied { 2 } else { 1 };
@@ -107,10 +176,46 @@ impl Sizing<'_> {
     }
 
     pub(super) fn optimizer(&self) -> MemoryPart {
-        let trained = self.trained();
-        if trained == 0 {
+        if self.trained() == 0 || self.workload.offload.is_some() {
             return MemoryPart::default();
         }
+        let (bytes, mut formula) = self.optimizer_bytes();
+        let bytes = bytes + self.step_bytes_of_optimizer();
+        if self.step_bytes_of_optimizer() > 0 {
+            formula
+                .push_str(", and what a step takes beside them, less activations and logits, which are gone by then");
+        }
+        let shards = self.parallelism.shards(&[Strategy::Zero1, Strategy::Zero2, Strategy::Zero3, Strategy::Tensor]);
+        if shards > 1 {
+            let _ = write!(formula, ", / {shards} GPUs");
+        }
+        let source = match self.workload.optimizer {
+            Optimizer::Adamw | Optimizer::Sgd => ZERO_PAPER,
+            Optimizer::Adamw8bit => "8-bit Optimizers via Block-wise Quantization (Dettmers et al. 2021)",
+            Optimizer::Adafactor => "Adafactor (Shazeer and Stern 2018), section 3",
+            Optimizer::Lion => "Symbolic Discovery of Optimization Algorithms (Chen et al. 2023)",
+        };
+        part(bytes / u128::from(shards), formula, source)
+    }
+
+    /// A step of `AdamW` in PyTorch takes as much as the weights besides (PyTorch, `torch.optim.AdamW`, `foreach`). Activations and logits
+    /// are gone by then. With weights in 32 bits besides, `DeepSpeed` and fused optimizers take nothing more.
+    fn step_bytes_of_optimizer(&self) -> u128 {
+        if self.workload.master_weights
+            || self.workload.task != Task::Full
+            || self.workload.optimizer != Optimizer::Adamw
+        {
+            return 0;
+        }
+        let shards =
+            u128::from(self.parallelism.shards(&[Strategy::Zero1, Strategy::Zero2, Strategy::Zero3, Strategy::Tensor]));
+        let gone = u128::from(self.activations().bytes) + u128::from(self.logits().bytes);
+        (u128::from(self.trained()) * u128::from(self.trained_bytes())).saturating_sub(gone * shards)
+    }
+
+    /// States of the optimizer and the weights in 32 bits, on all GPUs together, and their formula.
+    fn optimizer_bytes(&self) -> (u128, String) {
+        let trained = self.trained();
         let in_32_bits = self.compute_bytes() == 4 || self.workload.master_weights;
         let state = if in_32_bits { 4 } else { 2 };
         // Adapters in 32 bits are their own master copy.
@@ -123,21 +228,25 @@ impl Sizing<'_> {
                 (u128::from(self.factored_parameters()) * 4, "4 bytes for each row and column".to_owned())
             }
         };
-        let shards = self.parallelism.shards(&[Strategy::Zero1, Strategy::Zero2, Strategy::Zero3, Strategy::Tensor]);
         let mut formula = format!("{trained} parameters: {words}");
         if master > 0 {
             formula.push_str(", and 4 of the weights in 32 bits");
         }
-        if shards > 1 {
-            let _ = write!(formula, ", / {shards} GPUs");
+        (states + u128::from(trained) * master, formula)
+    }
+
+    /// Memory of the machine that offloading takes, of all GPUs together.
+    pub(super) fn host(&self) -> MemoryPart {
+        let Some(offload) = self.workload.offload else { return MemoryPart::default() };
+        let trained = self.trained();
+        let (states, mut formula) = self.optimizer_bytes();
+        let gradients = self.gradient_bytes();
+        let _ = write!(formula, ", and {gradients} of gradients");
+        let weights = if offload == Offload::Weights { self.weight_bytes() } else { 0 };
+        if weights > 0 {
+            let _ = write!(formula, ", and {} of the weights", self.compute_bytes());
         }
-        let source = match self.workload.optimizer {
-            Optimizer::Adamw | Optimizer::Sgd => ZERO_PAPER,
-            Optimizer::Adamw8bit => "8-bit Optimizers via Block-wise Quantization (Dettmers et al. 2021)",
-            Optimizer::Adafactor => "Adafactor (Shazeer and Stern 2018), section 3",
-            Optimizer::Lion => "Symbolic Discovery of Optimization Algorithms (Chen et al. 2023)",
-        };
-        part((states + u128::from(trained) * master) / u128::from(shards), formula, source)
+        part(states + u128::from(trained) * u128::from(gradients) + weights, formula, OFFLOAD_PAGE)
     }
 
     /// Rows and columns of all trained matrices.

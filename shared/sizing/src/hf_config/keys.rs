@@ -3,25 +3,42 @@
 use model::fault::{InvalidValue, shortened};
 use serde_json::{Map, Value};
 
-/// The part for text, and the whole file where the part says nothing.
+use super::defaults::ModelDefaults;
+
+/// The part for text, the whole file where the part says nothing, and then the defaults of the part's type.
 pub(super) struct ConfigKeys<'a> {
     part: &'a Map<String, Value>,
     whole: &'a Map<String, Value>,
+    defaults: Option<&'static ModelDefaults>,
 }
 
 impl<'a> ConfigKeys<'a> {
-    pub(super) const fn new(part: &'a Map<String, Value>, whole: &'a Map<String, Value>) -> Self {
-        Self { part, whole }
+    /// `part` is `None` for a file that has no part of its own for text: only nested parts leave out what is a default.
+    pub(super) fn new(part: Option<&'a Map<String, Value>>, whole: &'a Map<String, Value>) -> Self {
+        let model_type = part.and_then(|part| part.get("model_type")).and_then(Value::as_str);
+        let defaults = model_type.and_then(ModelDefaults::find);
+        Self { part: part.unwrap_or(whole), whole, defaults }
     }
 
     /// `null` says nothing.
-    fn value(&self, key: &str) -> Option<&'a Value> {
-        let said = |map: &'a Map<String, Value>| map.get(key).filter(|value| !value.is_null());
-        said(self.part).or_else(|| said(self.whole))
+    pub(super) fn value(&self, key: &str) -> Option<&'a Value> {
+        let in_map = |map: &'a Map<String, Value>| map.get(key).filter(|value| !value.is_null());
+        in_map(self.part).or_else(|| in_map(self.whole))
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
+    }
+
+    /// Returns `true` if the text has a part of its own.
+    pub(super) fn is_nested(&self) -> bool {
+        !std::ptr::eq(self.part, self.whole)
+    }
+
+    /// The keys of the part for text that say something.
+    pub(super) fn names_of_part(&self) -> impl Iterator<Item = &'a str> {
+        let says = |(_, value): &(&'a String, &'a Value)| !value.is_null() && **value != Value::Bool(false);
+        self.part.iter().filter(says).map(|(key, _)| key.as_str())
     }
 
     /// Under which of these names it is there; the first if under none.
@@ -29,14 +46,23 @@ impl<'a> ConfigKeys<'a> {
         names.iter().find(|name| self.has(name)).or(names.first()).copied().unwrap_or_default()
     }
 
-    pub(super) fn model_type(&self) -> &'a str {
-        self.value("model_type").and_then(Value::as_str).unwrap_or("")
+    pub(super) fn text(&self, key: &str) -> &'a str {
+        self.value(key).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The first of these keys that is there.
+    /// The classes of the model in Transformers or in its own program: `LlamaForCausalLM`.
+    pub(super) fn classes(&self) -> impl Iterator<Item = &'a str> {
+        self.value("architectures").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    pub(super) fn object(&self, key: &str) -> Option<&'a Map<String, Value>> {
+        self.value(key)?.as_object()
+    }
+
+    /// The first of these keys that is there, or that has a default.
     pub(super) fn number(&self, names: &[&str]) -> Result<Option<u32>, InvalidValue> {
         let Some((name, value)) = names.iter().find_map(|name| Some((name, self.value(name)?))) else {
-            return Ok(None);
+            return Ok(names.iter().find_map(|name| self.defaults?.number(name)));
         };
         value.as_u64().and_then(|number| u32::try_from(number).ok()).map(Some).ok_or_else(|| {
             let value = shortened(&value.to_string(), 40);
@@ -52,15 +78,12 @@ impl<'a> ConfigKeys<'a> {
         self.boolean(name, false)
     }
 
-    /// Returns the length of a list; 0 for any other value.
-    pub(super) fn length(&self, name: &str) -> u32 {
-        let list = self.value(name).and_then(Value::as_array);
-        list.and_then(|list| u32::try_from(list.len()).ok()).unwrap_or(0)
+    pub(super) fn list(&self, name: &str) -> Option<&'a Vec<Value>> {
+        self.value(name)?.as_array()
     }
 
     /// Counts the entries of a list that equal `item`.
     pub(super) fn count_in_list(&self, name: &str, item: &str) -> Option<u32> {
-        let list = self.value(name)?.as_array()?;
-        u32::try_from(list.iter().filter(|one| one.as_str() == Some(item)).count()).ok()
+        u32::try_from(self.list(name)?.iter().filter(|one| one.as_str() == Some(item)).count()).ok()
     }
 }
