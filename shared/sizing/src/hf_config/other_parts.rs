@@ -38,7 +38,7 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
     let (mut parameters, mut notes) = (0_u64, Vec::new());
     for (key, of) in PARTS {
         let Some(config) = keys.object(key) else { continue };
-        if let Some(counted) = encoder_parameters(config, u64::from(hidden)) {
+        if let Some(counted) = encoder_parameters(config, keys.text("model_type"), u64::from(hidden)) {
             parameters = parameters.saturating_add(counted);
             notes.push(format!(
                 "the encoder of {of} is counted by its sizes, {} parameters in 16 bits; what it takes while it reads is not",
@@ -56,8 +56,9 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
 }
 
 /// A vision transformer of these sizes: its blocks, patches, positions, and two matrices that join it to the decoder.
-fn encoder_parameters(config: &Map<String, Value>, hidden: u64) -> Option<u64> {
-    let kind = config.get("model_type").and_then(Value::as_str).unwrap_or("");
+/// Some files name no type of the encoder, but one of the whole model.
+fn encoder_parameters(config: &Map<String, Value>, model_type: &str, hidden: u64) -> Option<u64> {
+    let kind = config.get("model_type").and_then(Value::as_str).unwrap_or(model_type);
     let default = DEFAULTS.iter().find(|(name, _)| *name == kind).map(|(_, sizes)| *sizes);
     let written = |names: &[&str]| names.iter().find_map(|name| whole_number(config.get(*name)?));
     let number = |names: &[&str], place: usize| {
