@@ -20,6 +20,9 @@ const SIGNS: [&str; 7] = [
     "vit_config",
 ];
 
+/// Encoders whose sizes no key says: the parameters that the pages of Phi-3.5-vision and Phi-4-multimodal count, less those of the decoder.
+const UNWRITTEN: [(&str, u64); 2] = [("phi3_v", 325_541_888), ("phi4mm", 1_738_438_624)];
+
 /// Sizes that Transformers leaves out where they are the defaults of their type: layers, width, intermediate size.
 const DEFAULTS: [(&str, [u32; 3]); 6] = [
     ("clip_vision_model", [12, 768, 3_072]),
@@ -48,6 +51,14 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
             notes
                 .push(format!("only the part for text is counted, not the encoder of {of}, whose sizes are not known"));
         }
+    }
+    let unwritten = UNWRITTEN.iter().find(|(model_type, _)| *model_type == keys.text("model_type"));
+    if let Some((_, counted)) = unwritten.filter(|_| notes.is_empty()) {
+        parameters = *counted;
+        notes.push(format!(
+            "the encoders are counted as those of the published model, {} parameters in 16 bits; what they take while they read is not",
+            format_parameters(*counted)
+        ));
     }
     if notes.is_empty() && (keys.is_nested() || SIGNS.iter().any(|sign| keys.has(sign))) {
         notes.push("only the part for text is counted, not the encoder of images or sound".to_owned());
