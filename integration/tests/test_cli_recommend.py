@@ -129,7 +129,7 @@ def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
         (["--params", "7b", "--lora-rank", "8"], "--lora-rank changes nothing in the task inference"),
         (["--params", "7b", "--offload", "optimizer"], "--offload changes nothing in the task inference; leave it out, or choose the task full"),
         (["--params", "7b", "--active", "8b"], "of 7b parameters 8b cannot be those that a token passes through"),
-        (["--hf-config", "config.json", "--active", "8b"], "--params <COUNT>"),
+        (["--hf-config", "config.json", "--active", "8b"], "cannot be used with"),
         (["--params", "7b", "--job", "-", "--command", " "], "it is empty; write it, or leave the option out"),
         (["--from-usage", "--hours", "8"], "cannot be used with"),
         (["--params", "7b", "--tokens", "lots"], "write a number of tokens such as 500m"),

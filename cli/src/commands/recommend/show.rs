@@ -154,12 +154,13 @@ fn dollars(amount: Amount) -> String {
     amount.to_string().trim_start_matches('$').to_owned()
 }
 
-/// One end of a range, by its larger end with cents, without, in thousands or in millions.
+/// One end of a range, by its larger end with cents, without, in thousands or in millions, with one digit below a hundred of them.
 fn rough_dollars(amount: Amount, largest: Amount) -> String {
     let (unit, name) = match largest.usd() {
         ..100.0 => return dollars(amount),
         ..10_000.0 => (1.0, ""),
-        ..10_000_000.0 => (1e3, "k"),
+        ..1_000_000.0 => (1e3, "k"),
+        ..100_000_000.0 => return format!("{:.1}m", amount.usd() / 1e6),
         _ => (1e6, "m"),
     };
     let whole = dollars(Amount::from_usd((amount.usd() / unit).round()));

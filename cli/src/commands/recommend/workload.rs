@@ -25,7 +25,7 @@ pub(super) struct ModelArguments {
     #[arg(long, value_name = "COUNT", group = "what", allow_hyphen_values = true)]
     params: Option<String>,
     /// The parameters that each token passes through, of a mixture of experts, such as 17b
-    #[arg(long, value_name = "COUNT", requires = "params", allow_hyphen_values = true)]
+    #[arg(long, value_name = "COUNT", requires = "params", conflicts_with = "hf_config", allow_hyphen_values = true)]
     active: Option<String>,
     /// The model's config.json, as Hugging Face has it
     #[arg(long, value_name = "FILE", group = "what")]

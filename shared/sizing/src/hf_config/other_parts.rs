@@ -20,6 +20,9 @@ const SIGNS: [&str; 7] = [
     "vit_config",
 ];
 
+/// Encoders whose sizes no key says: the parameters that the pages of Phi-3.5-vision and Phi-4-multimodal count, less those of the decoder.
+const UNWRITTEN: [(&str, u64); 2] = [("phi3_v", 325_541_888), ("phi4mm", 1_738_438_624)];
+
 /// Sizes that Transformers leaves out where they are the defaults of their type: layers, width, intermediate size.
 const DEFAULTS: [(&str, [u32; 3]); 6] = [
     ("clip_vision_model", [12, 768, 3_072]),
@@ -38,7 +41,7 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
     let (mut parameters, mut notes) = (0_u64, Vec::new());
     for (key, of) in PARTS {
         let Some(config) = keys.object(key) else { continue };
-        if let Some(counted) = encoder_parameters(config, u64::from(hidden)) {
+        if let Some(counted) = encoder_parameters(config, keys.text("model_type"), u64::from(hidden)) {
             parameters = parameters.saturating_add(counted);
             notes.push(format!(
                 "the encoder of {of} is counted by its sizes, {} parameters in 16 bits; what it takes while it reads is not",
@@ -49,6 +52,14 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
                 .push(format!("only the part for text is counted, not the encoder of {of}, whose sizes are not known"));
         }
     }
+    let unwritten = UNWRITTEN.iter().find(|(model_type, _)| *model_type == keys.text("model_type"));
+    if let Some((_, counted)) = unwritten.filter(|_| notes.is_empty()) {
+        parameters = *counted;
+        notes.push(format!(
+            "the encoders are counted as those of the published model, {} parameters in 16 bits; what they take while they read is not",
+            format_parameters(*counted)
+        ));
+    }
     if notes.is_empty() && (keys.is_nested() || SIGNS.iter().any(|sign| keys.has(sign))) {
         notes.push("only the part for text is counted, not the encoder of images or sound".to_owned());
     }
@@ -56,8 +67,9 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
 }
 
 /// A vision transformer of these sizes: its blocks, patches, positions, and two matrices that join it to the decoder.
-fn encoder_parameters(config: &Map<String, Value>, hidden: u64) -> Option<u64> {
-    let kind = config.get("model_type").and_then(Value::as_str).unwrap_or("");
+/// Some files name no type of the encoder, but one of the whole model.
+fn encoder_parameters(config: &Map<String, Value>, model_type: &str, hidden: u64) -> Option<u64> {
+    let kind = config.get("model_type").and_then(Value::as_str).unwrap_or(model_type);
     let default = DEFAULTS.iter().find(|(name, _)| *name == kind).map(|(_, sizes)| *sizes);
     let written = |names: &[&str]| names.iter().find_map(|name| whole_number(config.get(*name)?));
     let number = |names: &[&str], place: usize| {
