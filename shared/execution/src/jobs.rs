@@ -26,6 +26,7 @@ use std::time::Duration;
 use cloud::jobs::AnswerCache;
 use futures::future::join3;
 use jiff::Timestamp;
+use jobs::trigger::TriggerObject;
 use jobs::{Job, JobId, LaunchRefusals};
 use model::config::Config;
 use model::id::{Region, ResourceId, TeamName};
@@ -33,7 +34,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::{Gap, GapKind};
 use plan::report::{JobStep, JobsReport, RunUsage};
-use store::{ConfigLoadError, StoreError, TriggerObject, Versioned};
+use store::{ConfigLoadError, StoreError, Versioned};
 
 use crate::clients::Run;
 use crate::{RESERVE, answer_timeout, catch_bug, prices};

@@ -3,9 +3,13 @@
 //! A team that puts a million objects into its folder must cost the others nothing, and its own oldest object must not wait for ever behind
 //! objects that no run gets done with.
 
+mod folder;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+
+pub use folder::{Backlog, Bookmarks, JobEntry, folder_below};
 
 /// The objects in the folder of one team, as far as a run has listed it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `triggers/<team>/<name>.toml`: a job document with a section `[trigger]`. It makes a document of the inbox for what arrives in a bucket.
 
 mod document;
+mod object;
 mod read;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use model::duration;
 use serde::{Deserialize, Serialize};
 
 use crate::input::is_folder_marker;
+
+pub use object::{FOLDER_MAX, TRIGGERS, TriggerListing, TriggerObject, state_key, trigger_key};
 
 /// Days for which a made job is remembered. An event comes up to two days late: EventBridge retries for 24 hours, and the queue keeps it
 /// for another 24.

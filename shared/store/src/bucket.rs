@@ -25,7 +25,6 @@ use crate::StoreError;
 pub(crate) use files::{ObjectStream, Payload};
 pub use input::{INPUT_PART_BYTES, InputBucket, InputError};
 pub(crate) use list::ListDepth;
-pub use list::{ListPart, ListedObject};
 pub use measure::{MeasuredData, measure_data};
 
 const GET: &str = "s3:GetObject";

@@ -18,6 +18,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use jobs::checkpoints::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, StoredCheckpoint};
 use jobs::{Checkpoint, JobId};
 use model::fault::error_sentence;
+use model::team_folder::team_folder;
 
 use crate::bucket::WriteCondition;
 use crate::document::{bytes_of, read};
@@ -270,7 +271,7 @@ pub(crate) async fn upload_each(
 }
 
 fn job_folder(job: &JobId) -> String {
-    format!("checkpoints/{}/{}/", crate::budgets::folder(&job.team), job.job)
+    format!("checkpoints/{}/{}/", team_folder(&job.team), job.job)
 }
 
 fn folder(job: &JobId, checkpoint: Checkpoint) -> String {

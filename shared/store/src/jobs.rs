@@ -7,7 +7,6 @@
 mod agent;
 mod backlog;
 mod inbox;
-mod keys;
 mod log;
 mod sweeps;
 mod triggers;
@@ -15,6 +14,7 @@ mod workdir;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use jobs::keys::{JobDocument, active_key, document_key, job_of_key, jobs_folder, team_and_job, team_of_folder};
 use jobs::{
     CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms,
     MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
@@ -27,12 +27,8 @@ use crate::bucket::{FoundObject, Payload, StoredObject, WriteCondition};
 use crate::document::{is_at_home, read, stamped};
 use crate::{BYTES_MAX, JobDocuments, Store, StoreError, Versioned};
 
-pub use backlog::{Backlog, Bookmarks, JobEntry, has_legal_keys, is_answerable};
-pub use inbox::{InboxAnswers, InboxObject, Submission, SubmittedSpec, match_answers, submission_key};
-use keys::{JobDocument, active_key, jobs_folder, key, team_and_job, team_of_folder};
-pub use keys::{job_of_key, sweep_of_active_key};
+pub use inbox::SubmittedSpec;
 pub use log::{LOG_PARTS_MAX, LogPart, LogTail};
-pub use triggers::{TriggerListing, TriggerObject};
 
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
@@ -81,7 +77,7 @@ impl<T> MachineDocument<T> {
 
 impl JobDocuments for Store {
     async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
-        let key = key(job, JobDocument::State);
+        let key = document_key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else {
             return Ok(Versioned { value: None, etag: None });
         };
@@ -133,7 +129,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     pub async fn write_job(&self, job: &Job, last: Option<&str>) -> Result<Option<String>, StoreError> {
-        let key = key(&job.job, JobDocument::State);
+        let key = document_key(&job.job, JobDocument::State);
         let bytes = stamped(job, &self.bucket.address(&key))?;
         Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
     }
@@ -159,7 +155,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::OtherContent`] if another document is stored; otherwise if S3 refused.
     pub async fn keep_spec(&self, job: &JobId, text: &[u8]) -> Result<(), StoreError> {
-        let key = key(job, JobDocument::Spec);
+        let key = document_key(job, JobDocument::Spec);
         match self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::StillAt(None)).await {
             Ok(_) => Ok(()),
             Err(StoreError::Lost { address }) => Err(StoreError::OtherContent { address }),
@@ -172,7 +168,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn read_spec(&self, job: &JobId) -> Result<Option<String>, StoreError> {
-        let object = self.bucket.get(&key(job, JobDocument::Spec), BYTES_MAX).await?;
+        let object = self.bucket.get(&document_key(job, JobDocument::Spec), BYTES_MAX).await?;
         Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
     }
 
@@ -181,7 +177,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn read_head(&self, job: &JobId) -> Result<MachineDocument<Head>, StoreError> {
-        let key = key(job, JobDocument::Head);
+        let key = document_key(job, JobDocument::Head);
         let found = self.find_of_machine(&key, IF_HEAD_IS_LOST, Head::check).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, head)| believed(head.map(Head::shown))))
     }
@@ -195,7 +191,7 @@ impl Store {
         job: &JobId,
         attempt: u32,
     ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
-        let key = key(job, JobDocument::Heartbeat(attempt));
+        let key = document_key(job, JobDocument::Heartbeat(attempt));
         let check = |beat: &Heartbeat| beat.check(attempt);
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, check).await?;
         let beat = |(at, said): (Timestamp, Result<Heartbeat, StoreError>)| {
@@ -209,7 +205,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError> {
-        let key = key(job, JobDocument::Exit(attempt));
+        let key = document_key(job, JobDocument::Exit(attempt));
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, |exit: &ExitRecord| exit.check(attempt)).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
     }
@@ -219,7 +215,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
     pub async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
-        self.left_behind(&key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
+        self.left_behind(&document_key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
     }
 
     /// Notes that somebody follows the log of a job, for `FOLLOWED_FOR`.
@@ -227,7 +223,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn mark_followed(&self, job: &JobId) -> Result<(), StoreError> {
-        self.bucket.put(&key(job, JobDocument::Followed), b"{}".to_vec(), WriteCondition::None).await.map(drop)
+        self.bucket.put(&document_key(job, JobDocument::Followed), b"{}".to_vec(), WriteCondition::None).await.map(drop)
     }
 
     /// Returns `true` if somebody follows the log of a job. The time of the object counts, and none of its content.
@@ -235,7 +231,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn is_followed(&self, job: &JobId, now: Timestamp) -> Result<bool, StoreError> {
-        let marked_at = self.bucket.written_at(&key(job, JobDocument::Followed)).await?;
+        let marked_at = self.bucket.written_at(&document_key(job, JobDocument::Followed)).await?;
         Ok(marked_at.is_some_and(|at| now.duration_since(at) < FOLLOWED_FOR))
     }
 
@@ -244,7 +240,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or an existing document is not Curfew's.
     pub async fn cancel(&self, job: &JobId, cancel: &CancelRequest) -> Result<CancelRequest, StoreError> {
-        let key = key(job, JobDocument::Cancel);
+        let key = document_key(job, JobDocument::Cancel);
         let bytes = stamped(cancel, &self.bucket.address(&key))?;
         match self.bucket.put(&key, bytes, WriteCondition::StillAt(None)).await {
             Ok(_) => Ok(cancel.clone()),

@@ -30,15 +30,10 @@ use serde::Serialize;
 use bucket::{Bucket, FoundObject, WriteCondition};
 use document::{StoredDocument, decode, encode};
 
-pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, ListPart, ListedObject, MeasuredData, measure_data};
-pub use budgets::team_folder;
+pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, MeasuredData, measure_data};
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
-pub use jobs::{
-    Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LOG_PARTS_MAX, LogPart, LogTail, MachineDocument,
-    ReceivedHeartbeat, Submission, SubmittedSpec, TriggerListing, TriggerObject, has_legal_keys, is_answerable,
-    job_of_key, match_answers, submission_key, sweep_of_active_key,
-};
+pub use jobs::{LOG_PARTS_MAX, LogPart, LogTail, MachineDocument, ReceivedHeartbeat, SubmittedSpec};
 pub use plans::PlanKey;
 pub use ports::{
     ActivityDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, JobDocuments, LedgerDocuments,

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::RunId;
+use model::listing::ListedObject;
 use model::moment::{CLOCK_SKEW_MAX, after, before};
 use plan::report::{APPLIED, RunRecord, folder_of};
 use report::RunOutline;
 
-use crate::bucket::ListedObject;
 use crate::document::{is_at_home, read, read_in_one_pass};
 use crate::{BYTES_MAX, Store, StoreError};
 

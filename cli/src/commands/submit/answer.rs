@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jobs::inbox::submission_key;
 use jobs::{InboxAnswer, JobName};
 use model::id::TeamName;
 use store::{Store, SubmittedSpec};
@@ -37,7 +38,7 @@ pub(super) async fn wait(store: &Store, submitted: &SubmittedSpec) -> Result<Inb
 
 /// The key of an unanswered document of that name; `None` if there is none.
 pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, CommandError> {
-    let key = store::submission_key(team, name);
+    let key = submission_key(team, name);
     let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };
     let answers = store.read_answers(&key).await?;
     Ok(Some(key).filter(|_| answers.to(&submission.object).is_none()))

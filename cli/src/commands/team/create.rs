@@ -5,11 +5,12 @@ use cloud::operator::{Stack, StackRequest, create_stack, read_stack, update_stac
 use jobs::InputSource;
 use model::id::TeamName;
 use model::partition::Partition;
+use model::team_folder::team_folder;
 use model::team_role::team_stack_name;
 use operator::input_access::ReadGrants;
 use operator::team_role_rules::{BOUNDARY, PATH, RoleOptions, StackSettings, TeamRoleRules, read_tag};
 use serde::Serialize;
-use store::{Documents as _, team_folder};
+use store::Documents as _;
 
 use super::role_of;
 use crate::command_error::CommandError;

@@ -4,9 +4,9 @@ use clap::Args;
 use cloud::operator::{delete_stack, read_stack};
 use jobs::JobId;
 use model::id::TeamName;
+use model::team_folder::team_folder;
 use model::team_role::team_stack_name;
 use serde::Serialize;
-use store::team_folder;
 
 use super::role_of;
 use crate::command_error::CommandError;

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
+use jobs::backlog::{Backlog, Bookmarks};
 use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, backlog};
 use model::id::TeamName;
+use model::listing::ListedObject;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind, Paragraph,
     RepeatPolicy, Severity,
 };
-use store::{Backlog, Bookmarks, ListedObject, StoreError};
+use store::StoreError;
 
 use super::JobsRun;
 use crate::AT_ONCE;

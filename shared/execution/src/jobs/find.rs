@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 use cloud::CallError;
 use cloud::jobs::MachineObservation;
 use futures::{StreamExt, stream};
+use jobs::backlog::{Backlog, JobEntry};
+use jobs::inbox::is_answerable;
+use jobs::keys::{job_of_key, sweep_of_active_key};
 use jobs::{JobId, ShareLimits, by_priority, is_index_search_due, is_searched};
 use model::id::{Region, ResourceId};
+use model::listing::ListedObject;
 use model::observation::{Gap, GapKind};
 use ports::JobDocuments as _;
-use store::{Backlog, JobEntry, ListedObject, StoreError, is_answerable, job_of_key, sweep_of_active_key};
+use store::StoreError;
 
 use super::work::RANKINGS_MAX;
 use super::{EventHint, JobsRun, ReadJob};

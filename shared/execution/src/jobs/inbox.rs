@@ -1,17 +1,17 @@
 //! Accepts or rejects the documents that teams put into the inbox.
 
 use futures::{StreamExt, stream};
+use jobs::backlog::Backlog;
+use jobs::inbox::{InboxAnswers, InboxObject, Submission, has_legal_keys, is_answerable, match_answers};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake, Sweep};
 use model::fault::shortened;
 use model::id::TeamName;
+use model::listing::ListedObject;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
 use notify::Delivery;
-use store::{
-    Backlog, InboxAnswers, InboxObject, ListedObject, StoreError, Submission, has_legal_keys, is_answerable,
-    match_answers,
-};
+use store::StoreError;
 
 use super::JobsRun;
 use crate::AT_ONCE;

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
+use jobs::trigger::{TriggerListing, TriggerObject};
 use jobs::{Arrival, JobId, SpecMistake, Trigger, backlog, is_index_search_due};
 use model::digest::sha256_hex;
 use model::id::TeamName;
-use store::{StoreError, TriggerListing, TriggerObject};
+use store::StoreError;
 
 use super::JobsRun;
 use super::inbox::{check_keys, describe_mistakes, too_large};

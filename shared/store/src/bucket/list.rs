@@ -4,34 +4,15 @@ use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::operation::list_objects_v2::builders::ListObjectsV2FluentBuilder;
 use aws_sdk_s3::types::EncodingType;
 use jiff::Timestamp;
+use model::listing::{ListPart, ListedObject};
+use model::team_folder::decode_folder;
 
 use super::{Bucket, LIST, moment};
 use crate::StoreError;
-use crate::budgets::list::team_of;
 
 /// Sorts after all other names of a folder: S3 orders keys by their bytes in UTF-8 (Amazon S3 user guide, "Listing object keys
 /// programmatically").
 const LAST: char = char::MAX;
-
-/// An object by its name; or a folder, with its `/`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedObject {
-    /// The name.
-    pub key: String,
-    /// Time of the write, to the second; for a folder, which has no time in S3, long ago.
-    pub written_at: Timestamp,
-    /// 0 for a folder.
-    pub bytes: u64,
-}
-
-/// Part of a prefix that a run has listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListPart<T> {
-    /// Items in the order of keys, from the given start, and then from the first key again.
-    pub items: Vec<T>,
-    /// The last key, if there are more.
-    pub stopped_at: Option<String>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListDepth {
@@ -172,5 +153,5 @@ pub(super) fn key_decoder(page: &ListObjectsV2Output) -> impl Fn(String) -> Stri
 
 /// A key that S3 has encoded as forms are.
 fn decoded(key: &str) -> Option<String> {
-    team_of(&key.replace('+', " "))
+    decode_folder(&key.replace('+', " "))
 }

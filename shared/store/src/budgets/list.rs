@@ -2,6 +2,7 @@
 
 use billing::budget::BudgetHolder;
 use model::id::TeamName;
+use model::team_folder::decode_folder;
 
 use crate::{Store, StoreError};
 
@@ -28,19 +29,7 @@ fn holder_of(key: &str, month: &str) -> Option<BudgetHolder> {
         return Some(BudgetHolder::Account);
     }
     let folder = name.strip_suffix('/').filter(|folder| !folder.is_empty() && !folder.contains('/'))?;
-    Some(BudgetHolder::Team(TeamName::new(team_of(folder)?)))
-}
-
-/// The name that became that folder.
-pub(crate) fn team_of(folder: &str) -> Option<String> {
-    let mut parts = folder.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let digits = part.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
+    Some(BudgetHolder::Team(TeamName::new(decode_folder(folder)?)))
 }
 
 #[cfg(test)]

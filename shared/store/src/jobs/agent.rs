@@ -1,9 +1,9 @@
 //! Documents that only a job's agent writes.
 
+use jobs::keys::{JobDocument, document_key, outputs_folder};
 use jobs::{ExitRecord, Head, Heartbeat, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use serde::Deserialize;
 
-use super::keys::{JobDocument, key, outputs_folder};
 use super::{IF_HEAD_IS_LOST, IF_STATE_IS_LOST, read_checked};
 use crate::bucket::WriteCondition;
 use crate::checkpoints::{FileOwner, LocalFile, UnsentFile, upload_each};
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
     pub async fn read_keep(&self, job: &JobId) -> Result<Option<u32>, StoreError> {
-        let key = key(job, JobDocument::State);
+        let key = document_key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else { return Ok(None) };
         let address = self.bucket.address(&key);
         let state: StateExcerpt = read(&object.bytes, &address, IF_STATE_IS_LOST)?;
@@ -46,7 +46,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
     pub async fn read_fence(&self, job: &JobId) -> Result<Versioned<Head>, StoreError> {
-        let key = key(job, JobDocument::Head);
+        let key = document_key(job, JobDocument::Head);
         let Some(object) = self.bucket.get(&key, MACHINE_DOCUMENT_BYTES_MAX).await? else {
             return Ok(Versioned { value: Head::default(), etag: None });
         };
@@ -64,7 +64,7 @@ impl Store {
         head: &Head,
         last: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
-        let key = key(job, JobDocument::Head);
+        let key = document_key(job, JobDocument::Head);
         let bytes = stamped(head, &self.bucket.address(&key))?;
         Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
     }
@@ -74,7 +74,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn beat(&self, job: &JobId, heartbeat: &Heartbeat) -> Result<(), StoreError> {
-        let key = key(job, JobDocument::Heartbeat(heartbeat.attempt));
+        let key = document_key(job, JobDocument::Heartbeat(heartbeat.attempt));
         let bytes = stamped(heartbeat, &self.bucket.address(&key))?;
         self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn leave_exit(&self, job: &JobId, exit: &ExitRecord) -> Result<(), StoreError> {
-        let key = key(job, JobDocument::Exit(exit.attempt));
+        let key = document_key(job, JobDocument::Exit(exit.attempt));
         let bytes = stamped(exit, &self.bucket.address(&key))?;
         self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use jobs::JobId;
+use jobs::keys::{JobDocument, document_key};
 
-use super::keys::{JobDocument, key};
 use crate::bucket::WriteCondition;
 use crate::{BYTES_MAX, Store, StoreError};
 
@@ -55,7 +55,8 @@ impl Store {
     pub async fn write_log(&self, job: &JobId, attempt: u32, tail: LogTail) -> Result<(), StoreError> {
         let LogTail { bytes, start, stored, parts } = tail;
         let metadata = [(START, start.to_string()), (STORED, stored.to_string()), (PARTS, parts.to_string())];
-        self.write_text(&key(job, JobDocument::Log(attempt)), bytes, WriteCondition::None, metadata.into()).await
+        self.write_text(&document_key(job, JobDocument::Log(attempt)), bytes, WriteCondition::None, metadata.into())
+            .await
     }
 
     /// Writes a part of an attempt's log, which never changes.
@@ -69,7 +70,7 @@ impl Store {
         number: u32,
         part: LogPart,
     ) -> Result<(), StoreError> {
-        let key = key(job, JobDocument::LogPart(attempt, number));
+        let key = document_key(job, JobDocument::LogPart(attempt, number));
         let metadata = [(START, part.start.to_string())];
         self.write_text(&key, part.bytes, WriteCondition::StillAt(None), metadata.into()).await
     }
@@ -79,7 +80,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or it is larger than 16 MiB.
     pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        let object = self.bucket.get(&key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
+        let object = self.bucket.get(&document_key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
         Ok(object.map(|object| LogTail {
             start: number(&object.metadata, START),
             stored: number(&object.metadata, STORED),
@@ -110,7 +111,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or it is larger than 16 MiB.
     pub async fn read_log_part(&self, job: &JobId, attempt: u32, part: u32) -> Result<Option<LogPart>, StoreError> {
-        let object = self.bucket.get(&key(job, JobDocument::LogPart(attempt, part)), BYTES_MAX).await?;
+        let object = self.bucket.get(&document_key(job, JobDocument::LogPart(attempt, part)), BYTES_MAX).await?;
         Ok(object.map(|object| LogPart { start: number(&object.metadata, START), bytes: object.bytes }))
     }
 

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
+use jobs::keys::{
+    JobDocument, active_members_prefix, active_sweep_key, document_key, sweep_of_active_key, team_and_job,
+};
 use jobs::{DependencyState, JobId, JobResult, Sweep};
 use model::id::RunId;
 
-use super::keys::{JobDocument, active_members_prefix, active_sweep_key, key, sweep_of_active_key, team_and_job};
 use crate::bucket::WriteCondition;
 use crate::document::{is_at_home, read, stamped};
 use crate::{BYTES_MAX, JobDocuments as _, Store, StoreError};
@@ -23,7 +25,7 @@ impl Store {
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
     pub async fn read_sweep(&self, sweep: &JobId) -> Result<Option<Sweep>, StoreError> {
-        let key = key(sweep, JobDocument::Sweep);
+        let key = document_key(sweep, JobDocument::Sweep);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else { return Ok(None) };
         let address = self.bucket.address(&key);
         let found: Sweep = read(&object.bytes, &address, IF_SWEEP_IS_LOST)?;
@@ -38,7 +40,7 @@ impl Store {
     /// If S3 refused, or an object that is there is another one.
     pub async fn begin_sweep(&self, sweep: &Sweep, text: &[u8]) -> Result<(Sweep, bool), StoreError> {
         self.keep_spec(&sweep.sweep, text).await?;
-        let key = key(&sweep.sweep, JobDocument::Sweep);
+        let key = document_key(&sweep.sweep, JobDocument::Sweep);
         let bytes = stamped(sweep, &self.bucket.address(&key))?;
         match self.bucket.put(&key, bytes, WriteCondition::StillAt(None)).await {
             Ok(_) => Ok((sweep.clone(), true)),

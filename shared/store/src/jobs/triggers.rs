@@ -2,76 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jobs::backlog::folder_below;
+use jobs::inbox::submission_key;
+use jobs::trigger::{FOLDER_MAX, TRIGGERS, TriggerListing, state_key, trigger_key};
 use jobs::{JobName, JobSpec, TriggerState, TriggeredDocument};
 use model::id::TeamName;
+use model::listing::ListedObject;
 
 use super::TOML;
-use super::backlog::folder_below;
-use super::inbox::team_in_folder;
-use crate::bucket::{ListDepth, ListedObject, WriteCondition};
-use crate::budgets::folder;
+use crate::bucket::{ListDepth, WriteCondition};
 use crate::document::StoredDocument;
 use crate::{Store, StoreError, Versioned};
-
-const TRIGGERS: &str = "triggers/";
-const DOCUMENT: &str = ".toml";
-const STATE: &str = ".state.json";
-
-/// The objects of a folder that are read, as many as one call lists.
-const FOLDER_MAX: usize = 1_000;
 
 /// One folder adds two at most.
 const LISTS_MAX: usize = 100;
 
 impl StoredDocument for TriggerState {
     const IF_LOST: &'static str = "the jobs of the day are counted anew, and what waits for quiet is forgotten";
-}
-
-/// One trigger, as listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriggerObject {
-    pub key: String,
-    /// The team of its folder; `None` outside of any team's folder.
-    pub team: Option<TeamName>,
-    /// Its name without `.toml`.
-    pub name: String,
-    /// Time at which its state was written; `None` without one.
-    pub state_written_at: Option<Timestamp>,
-}
-
-/// List of all triggers.
-#[derive(Debug, Default)]
-pub struct TriggerListing {
-    /// Triggers in the order of folders, and of keys in each.
-    pub triggers: Vec<TriggerObject>,
-    /// The folders with more objects than are listed, each with its team.
-    pub cut_off: Vec<(Option<TeamName>, String)>,
-}
-
-impl TriggerListing {
-    fn from_folders(folders: BTreeMap<String, Vec<ListedObject>>) -> Self {
-        let mut listing = Self::default();
-        for (folder, mut listed) in folders {
-            if listed.len() > FOLDER_MAX {
-                listed.truncate(FOLDER_MAX);
-                let spelt = folder.strip_prefix(TRIGGERS).and_then(|spelt| spelt.strip_suffix('/'));
-                listing.cut_off.push((spelt.and_then(team_in_folder), folder));
-            }
-            listing.triggers.extend(match_states(listed));
-        }
-        listing
-    }
-}
-
-impl TriggerObject {
-    /// `None` if the key is of no trigger, such as that of a state.
-    #[must_use]
-    pub fn from_key(key: &str) -> Option<Self> {
-        let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Some(Self { key: key.to_owned(), team: team_in_folder(folder), name: name.to_owned(), state_written_at: None })
-    }
 }
 
 impl Store {
@@ -111,7 +58,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<(String, bool), StoreError> {
-        let key = format!("{TRIGGERS}{}/{name}{DOCUMENT}", folder(team));
+        let key = trigger_key(team, name);
         // Listed, because those who submit need not be allowed to read it. A key comes before all that begin with it.
         let there = self.bucket.list_part(&key, ListDepth::All, None, 1).await?;
         let is_replaced = there.items.first().is_some_and(|one| one.key == key);
@@ -155,7 +102,7 @@ impl Store {
     /// If S3 refused.
     pub async fn submit_triggered(&self, team: &TeamName, document: &TriggeredDocument) -> Result<(), StoreError> {
         let Ok(name) = JobName::read(&document.name) else { return Ok(()) };
-        let (key, text) = (super::submission_key(team, &name), document.text.as_bytes().to_vec());
+        let (key, text) = (submission_key(team, &name), document.text.as_bytes().to_vec());
         match self.bucket.put_as(TOML, &key, text, WriteCondition::StillAt(None)).await {
             Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -167,49 +114,4 @@ impl Store {
 fn key_after(folder: &str) -> String {
     // `0` is the character after `/`.
     format!("{}0", folder.strip_suffix('/').unwrap_or(folder))
-}
-
-fn state_key(trigger: &str) -> String {
-    format!("{}{STATE}", trigger.strip_suffix(DOCUMENT).unwrap_or(trigger))
-}
-
-fn match_states(listed: Vec<ListedObject>) -> Vec<TriggerObject> {
-    let states: BTreeMap<String, Timestamp> =
-        listed.iter().filter(|one| one.key.ends_with(STATE)).map(|one| (one.key.clone(), one.written_at)).collect();
-    let trigger = |ListedObject { key, .. }: &ListedObject| {
-        let state_written_at = states.get(&state_key(key)).copied();
-        Some(TriggerObject { state_written_at, ..TriggerObject::from_key(key)? })
-    };
-    listed.iter().filter_map(trigger).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trigger_is_of_the_team_of_its_folder_and_has_its_state_beside_it() {
-        let listed = |key: &str, second| {
-            let written_at = Timestamp::from_second(second).unwrap();
-            ListedObject { key: key.to_owned(), written_at, bytes: 0 }
-        };
-        let found = match_states(vec![
-            listed("triggers/a%2Fb/x.toml", 1),
-            listed("triggers/v%69sion/x.toml", 1),
-            listed("triggers/vision/x.state.json", 7),
-            listed("triggers/vision/x.toml", 1),
-            listed("triggers/x.toml", 1),
-        ]);
-        let seen: Vec<_> = found
-            .iter()
-            .map(|one| {
-                let written = one.state_written_at.map(Timestamp::as_second);
-                (one.team.as_ref().map(TeamName::as_str), one.name.as_str(), written)
-            })
-            .collect();
-        assert_eq!(
-            seen,
-            [(Some("a/b"), "x", None), (None, "x", None), (Some("vision"), "x", Some(7)), (None, "x", None)]
-        );
-    }
 }

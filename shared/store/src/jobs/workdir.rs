@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::ManifestFile;
 use jobs::{WORKDIR_ARCHIVE_BYTES_MAX, WorkdirDigest};
 use model::id::TeamName;
+use model::team_folder::team_folder;
 
 use crate::bucket::{Bucket, Payload};
-use crate::budgets::folder;
 use crate::{Store, StoreError};
 
 /// An older archive is uploaded again. The bucket deletes one 180 days after its upload, so each job keeps its archive for 90 days.
@@ -94,5 +94,5 @@ async fn upload(
 }
 
 fn key(team: &TeamName, digest: &WorkdirDigest) -> String {
-    format!("workdirs/{}/{}.tar.zst", folder(team), digest.hex())
+    format!("workdirs/{}/{}.tar.zst", team_folder(team), digest.hex())
 }

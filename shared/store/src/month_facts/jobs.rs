@@ -7,10 +7,10 @@ use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use jobs::{Job, JobId, JobOverview};
 use model::id::TeamName;
+use model::team_folder::decode_folder;
 use report::{AttemptRecord, StoredCheckpoints};
 
 use super::{AT_ONCE, Gaps};
-use crate::budgets::list::team_of;
 use crate::{JobDocuments as _, Store, StoreError};
 
 /// Jobs whose states are read: each is a call.
@@ -109,7 +109,7 @@ impl Store {
 
     async fn checkpoints_of_team(&self, folder: &str) -> Result<(TeamName, BTreeMap<String, u64>, bool), StoreError> {
         let name = folder.strip_prefix(CHECKPOINTS).and_then(|name| name.strip_suffix('/')).unwrap_or(folder);
-        let team = TeamName::new(team_of(name).unwrap_or_else(|| name.to_owned()));
+        let team = TeamName::new(decode_folder(name).unwrap_or_else(|| name.to_owned()));
         let mut jobs: BTreeMap<String, u64> = BTreeMap::new();
         let are_all = self.bucket.each_listed(folder, PAGES_OF_TEAM_MAX, |object| {
             let job = object.key.strip_prefix(folder).and_then(|rest| rest.split('/').next()).unwrap_or_default();

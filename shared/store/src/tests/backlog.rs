@@ -1,9 +1,10 @@
 //! Lists, page by page.
 
 use ::jobs::TriggerState;
+use ::jobs::backlog::Backlog;
+use ::jobs::trigger::TriggerObject;
 
 use super::*;
-use crate::jobs::Backlog;
 
 /// A page as S3 gives it: keys that were encoded, and whether more follow.
 fn page(keys: &[&str], is_truncated: bool) -> &'static str {

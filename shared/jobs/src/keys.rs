@@ -1,19 +1,19 @@
-//! The keys of a job's documents.
+//! The keys of a job's documents in the state bucket.
 //!
 //! Team and job are one part of a key each, spelt as the team of a budget.
 
-use jobs::JobId;
 use model::id::TeamName;
+use model::team_folder::{decode_folder, team_folder};
 
-use crate::budgets::folder;
-use crate::budgets::list::team_of;
+use super::JobId;
 
 /// Written by a job's machine. In IAM `*` matches `/` too: only a separate top folder keeps a machine's role out of `jobs/` (IAM user
 /// guide, "IAM JSON policy elements: Resource").
 const ATTEMPTS: &str = "attempts/";
 
-#[derive(Debug, Clone, Copy)]
-pub(super) enum JobDocument {
+/// A document of a job; those of an attempt with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobDocument {
     Spec,
     State,
     Head,
@@ -23,10 +23,13 @@ pub(super) enum JobDocument {
     Heartbeat(u32),
     Exit(u32),
     Log(u32),
+    /// Attempt, and number of the part.
     LogPart(u32, u32),
 }
 
-pub(super) fn key(job: &JobId, of: JobDocument) -> String {
+/// The key of a document of a job.
+#[must_use]
+pub fn document_key(job: &JobId, of: JobDocument) -> String {
     let job = path(job);
     match of {
         JobDocument::Spec => format!("jobs/{job}/spec.toml"),
@@ -42,24 +45,30 @@ pub(super) fn key(job: &JobId, of: JobDocument) -> String {
     }
 }
 
-pub(super) fn jobs_folder(team: &TeamName) -> String {
-    format!("jobs/{}/", folder(team))
+/// The folder of a team under `jobs/`.
+#[must_use]
+pub fn jobs_folder(team: &TeamName) -> String {
+    format!("jobs/{}/", team_folder(team))
 }
 
 /// The team of a folder directly under `jobs/`; `None` if Curfew would spell it differently.
-pub(super) fn team_of_folder(folder: &str) -> Option<TeamName> {
-    let team = TeamName::new(team_of(folder.strip_prefix("jobs/")?.strip_suffix('/')?)?);
+#[must_use]
+pub fn team_of_folder(folder: &str) -> Option<TeamName> {
+    let team = TeamName::new(decode_folder(folder.strip_prefix("jobs/")?.strip_suffix('/')?)?);
     (!team.as_str().is_empty() && jobs_folder(&team) == folder).then_some(team)
 }
 
-pub(super) fn active_key(job: &JobId) -> String {
+/// The entry of a job on the index of unfinished jobs.
+#[must_use]
+pub fn active_key(job: &JobId) -> String {
     format!("active/{}", path(job))
 }
 
 /// The entry of an unfinished sweep among the jobs of its team. Its name is no job's, and in a list it comes before all of them: whoever sees it
 /// sees all members that were written before it.
-pub(super) fn active_sweep_key(sweep: &JobId) -> String {
-    format!("active/{}/-{}", folder(&sweep.team), folder(&TeamName::new(sweep.job.as_str())))
+#[must_use]
+pub fn active_sweep_key(sweep: &JobId) -> String {
+    format!("active/{}/-{}", team_folder(&sweep.team), team_folder(&TeamName::new(sweep.job.as_str())))
 }
 
 /// The sweep of such an entry; `None` for any other key.
@@ -70,25 +79,28 @@ pub fn sweep_of_active_key(key: &str) -> Option<JobId> {
 }
 
 /// Prefix of the entries of all members of a sweep. Entries of other jobs have it, too.
-pub(super) fn active_members_prefix(sweep: &JobId) -> String {
+#[must_use]
+pub fn active_members_prefix(sweep: &JobId) -> String {
     let first = active_key(&sweep.member(1));
     let (rest, _) = first.rsplit_once('-').unwrap_or((&first, ""));
     rest.rsplit_once('-').map_or_else(String::new, |(name, _)| format!("{name}-"))
 }
 
 /// The outputs of an attempt: apart from documents, because people choose their names.
-pub(super) fn outputs_folder(job: &JobId, attempt: u32) -> String {
+#[must_use]
+pub fn outputs_folder(job: &JobId, attempt: u32) -> String {
     format!("outputs/{}/{attempt}/", path(job))
 }
 
 fn path(job: &JobId) -> String {
-    format!("{}/{}", folder(&job.team), folder(&TeamName::new(job.job.as_str())))
+    format!("{}/{}", team_folder(&job.team), team_folder(&TeamName::new(job.job.as_str())))
 }
 
 /// The job that `<team>/<job>` of a key names; `None` if it names none.
-pub(super) fn team_and_job(path: &str) -> Option<JobId> {
+#[must_use]
+pub fn team_and_job(path: &str) -> Option<JobId> {
     let (team, job) = path.split_once('/')?;
-    let job = JobId::read(&format!("{}/{}", team_of(team)?, team_of(job)?)).ok()?;
+    let job = JobId::read(&format!("{}/{}", decode_folder(team)?, decode_folder(job)?)).ok()?;
     // Only Curfew's own spelling counts.
     (self::path(&job) == path).then_some(job)
 }
@@ -113,7 +125,7 @@ mod tests {
 
     fn check(team: &str, job: &str, expect: &str) {
         let (job, expect) = (id(team, job), format!("jobs/{expect}/state.json"));
-        assert_eq!(key(&job, JobDocument::State), expect);
+        assert_eq!(document_key(&job, JobDocument::State), expect);
         assert_eq!(job_of_key(&expect), Some(job));
     }
 
@@ -148,7 +160,7 @@ mod tests {
             JobDocument::Log(2),
             JobDocument::LogPart(2, 0),
         ]
-        .map(|of| key(&job, of));
+        .map(|of| document_key(&job, of));
         let names = ["head.json", "2/heartbeat.json", "2/exit.json", "2/log", "2/log.0"];
         assert_eq!(keys, names.map(|name| format!("attempts/a%2Fb/c-0123abcd/{name}")));
     }
@@ -194,10 +206,10 @@ mod tests {
             let job = id(&team, &job);
             prop_assert_eq!(team_and_job(&path(&job)), Some(job.clone()));
             for of in [JobDocument::Spec, JobDocument::State, JobDocument::Cancel] {
-                prop_assert_eq!(job_of_key(&key(&job, of)), Some(job.clone()));
+                prop_assert_eq!(job_of_key(&document_key(&job, of)), Some(job.clone()));
             }
             for of in [JobDocument::Head, JobDocument::Heartbeat(3), JobDocument::Exit(3), JobDocument::Log(3)] {
-                prop_assert_eq!(job_of_key(&key(&job, of)), None);
+                prop_assert_eq!(job_of_key(&document_key(&job, of)), None);
             }
         }
     }

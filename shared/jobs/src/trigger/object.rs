@@ -1,0 +1,119 @@
+//! The documents of triggers in the state bucket, and the state beside each.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::id::TeamName;
+use model::listing::ListedObject;
+use model::team_folder::team_folder;
+
+use crate::inbox::team_in_folder;
+
+/// The top folder, with a folder a team.
+pub const TRIGGERS: &str = "triggers/";
+const DOCUMENT: &str = ".toml";
+const STATE: &str = ".state.json";
+
+/// The objects of a folder that are read, as many as one call lists.
+pub const FOLDER_MAX: usize = 1_000;
+
+/// One trigger, as listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerObject {
+    pub key: String,
+    /// The team of its folder; `None` outside of any team's folder.
+    pub team: Option<TeamName>,
+    /// Its name without `.toml`.
+    pub name: String,
+    /// Time at which its state was written; `None` without one.
+    pub state_written_at: Option<Timestamp>,
+}
+
+/// List of all triggers.
+#[derive(Debug, Default)]
+pub struct TriggerListing {
+    /// Triggers in the order of folders, and of keys in each.
+    pub triggers: Vec<TriggerObject>,
+    /// The folders with more objects than are listed, each with its team.
+    pub cut_off: Vec<(Option<TeamName>, String)>,
+}
+
+impl TriggerListing {
+    /// The triggers of all folders, as they were listed.
+    #[must_use]
+    pub fn from_folders(folders: BTreeMap<String, Vec<ListedObject>>) -> Self {
+        let mut listing = Self::default();
+        for (folder, mut listed) in folders {
+            if listed.len() > FOLDER_MAX {
+                listed.truncate(FOLDER_MAX);
+                let spelt = folder.strip_prefix(TRIGGERS).and_then(|spelt| spelt.strip_suffix('/'));
+                listing.cut_off.push((spelt.and_then(team_in_folder), folder));
+            }
+            listing.triggers.extend(match_states(listed));
+        }
+        listing
+    }
+}
+
+impl TriggerObject {
+    /// `None` if the key is of no trigger, such as that of a state.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Some(Self { key: key.to_owned(), team: team_in_folder(folder), name: name.to_owned(), state_written_at: None })
+    }
+}
+
+/// The key of a team's trigger.
+#[must_use]
+pub fn trigger_key(team: &TeamName, name: &str) -> String {
+    format!("{TRIGGERS}{}/{name}{DOCUMENT}", team_folder(team))
+}
+
+/// The key of a trigger's state.
+#[must_use]
+pub fn state_key(trigger: &str) -> String {
+    format!("{}{STATE}", trigger.strip_suffix(DOCUMENT).unwrap_or(trigger))
+}
+
+fn match_states(listed: Vec<ListedObject>) -> Vec<TriggerObject> {
+    let states: BTreeMap<String, Timestamp> =
+        listed.iter().filter(|one| one.key.ends_with(STATE)).map(|one| (one.key.clone(), one.written_at)).collect();
+    let trigger = |ListedObject { key, .. }: &ListedObject| {
+        let state_written_at = states.get(&state_key(key)).copied();
+        Some(TriggerObject { state_written_at, ..TriggerObject::from_key(key)? })
+    };
+    listed.iter().filter_map(trigger).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_is_of_the_team_of_its_folder_and_has_its_state_beside_it() {
+        let listed = |key: &str, second| {
+            let written_at = Timestamp::from_second(second).unwrap();
+            ListedObject { key: key.to_owned(), written_at, bytes: 0 }
+        };
+        let found = match_states(vec![
+            listed("triggers/a%2Fb/x.toml", 1),
+            listed("triggers/v%69sion/x.toml", 1),
+            listed("triggers/vision/x.state.json", 7),
+            listed("triggers/vision/x.toml", 1),
+            listed("triggers/x.toml", 1),
+        ]);
+        let seen: Vec<_> = found
+            .iter()
+            .map(|one| {
+                let written = one.state_written_at.map(Timestamp::as_second);
+                (one.team.as_ref().map(TeamName::as_str), one.name.as_str(), written)
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [(Some("a/b"), "x", None), (None, "x", None), (Some("vision"), "x", Some(7)), (None, "x", None)]
+        );
+    }
+}
