@@ -14,7 +14,7 @@ use jobs::checkpoints::{DOUBTED_FOR, WriterState};
 use jobs::warning::grace;
 use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobId, WARNING};
 use model::duration;
-use store::MachineDocument;
+use store::{MachineDocument, MachineDocuments as _};
 use tokio::task::JoinHandle;
 
 use self::assigned_job::read_spec;

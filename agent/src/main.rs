@@ -42,7 +42,7 @@ use std::time::Duration;
 use aws_config::timeout::TimeoutConfig;
 use jiff::SignedDuration;
 use jobs::{ExitReason, ExitRecord, MachineIdentity, clean_machine_text, documents};
-use store::{MachineDocument, Store, StoreError};
+use store::{MachineDocument, MachineDocuments as _, Store, StoreError};
 use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jobs::{JobId, outputs_variable};
-use store::{FileOwner, LocalFile, StoreError, UnsentFile};
+use store::{FileOwner, LocalFile, StoreError, SweepDocuments as _, UnsentFile};
 
 use crate::agent::{Agent, StartError};
 use crate::directory::{self, FoundFiles};

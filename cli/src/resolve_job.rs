@@ -2,7 +2,7 @@
 
 use futures::{StreamExt as _, stream};
 use jobs::{Job, JobId, Sweep, resolve_job_name};
-use store::{JobDocuments as _, Store, StoreError};
+use store::{JobDocuments as _, Store, StoreError, SweepDocuments as _};
 
 use crate::command_error::CommandError;
 

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use jobs::checkpoints::DirectoryEntry;
 use jobs::{AgentWarningKind, CheckpointSpec};
 use model::duration::format_duration;
-use store::MachineDocument;
+use store::{MachineDocument, MachineDocuments as _};
 
 use crate::agent::Agent;
 use crate::command::{self, CommandExit, RunningCommand};

@@ -3,7 +3,7 @@
 use std::process::ExitStatus;
 
 use jobs::{ExitReason, HeadResult, Workload, clean_machine_text};
-use store::MachineDocument;
+use store::{MachineDocument, MachineDocuments as _};
 
 use super::AssignedJob;
 use crate::agent::{Agent, AttemptEnd, EndCause, StartError};

@@ -1,7 +1,7 @@
 //! Restores the checkpoint of the job that this one begins with, the key `resume_from`.
 
 use jobs::JobId;
-use store::{FileOwner, MachineDocument};
+use store::{FileOwner, MachineDocument, MachineDocuments as _};
 
 use super::{RestoreCandidates, RestoredCheckpoint, restore_first};
 use crate::agent::{Agent, StartError};

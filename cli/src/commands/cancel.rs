@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jobs::{CancelRequest as Wish, Job, JobOverview};
 use serde::Serialize;
+use store::ReconcilerDocuments as _;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

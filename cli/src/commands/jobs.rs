@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jobs::{Job, JobCompletion, JobOverview, Phase};
 use model::id::TeamName;
 use serde::Serialize;
-use store::{MachineDocument, Store};
+use store::{MachineDocument, MachineDocuments as _, ReconcilerDocuments as _, Store};
 
 use self::read::JobDetails;
 use self::sweep::SweepMembers;

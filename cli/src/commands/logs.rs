@@ -9,7 +9,7 @@ use futures::{StreamExt as _, stream};
 use jiff::SignedDuration;
 use jobs::{Job, JobId, JobOverview, Phase, describe_attempt_end};
 use serde::Serialize;
-use store::{JobDocuments as _, LOG_PARTS_MAX, LogTail, MachineDocument, Store, StoreError};
+use store::{JobDocuments as _, LOG_PARTS_MAX, LogTail, MachineDocument, MachineDocuments as _, Store, StoreError};
 
 use self::position::LogPosition;
 use crate::command_error::{CommandError, describe_store_error};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use jobs::{Job, rerun_document};
-use store::{MachineDocument, Store};
+use store::{MachineDocument, MachineDocuments as _, Store};
 
 use super::submit::{JobDocument, SubmitOptions, submit};
 use crate::command_error::CommandError;

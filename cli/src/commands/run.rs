@@ -7,7 +7,7 @@ use jobs::{CancelRequest, CommandJob, Job, JobId, JobResult, Phase};
 use model::config::Config;
 use model::duration;
 use recommend::GpuRequest;
-use store::{Documents as _, JobDocuments as _, MachineDocument, Store, SubmittedSpec};
+use store::{Documents as _, JobDocuments as _, MachineDocument, MachineDocuments as _, Store, SubmittedSpec};
 use tokio::signal::ctrl_c;
 
 use super::cancel::whole_seconds;

@@ -22,7 +22,7 @@ use model::id::TeamName;
 use model::money::Amount;
 use model::ownership::{TEAM_NAME_RULE, is_team};
 use serde::Serialize;
-use store::{Documents as _, Store, SubmittedSpec};
+use store::{Documents as _, MachineDocuments as _, Store, SubmittedSpec, SweepDocuments as _};
 
 use self::estimate::JobEstimate;
 use self::role::JobRole;

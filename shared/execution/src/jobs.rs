@@ -34,7 +34,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::{Gap, GapKind};
 use plan::report::{JobStep, JobsReport, RunUsage};
-use store::{ConfigLoadError, StoreError, Versioned};
+use store::{ConfigLoadError, ReconcilerDocuments as _, StoreError, Versioned};
 
 use crate::clients::Run;
 use crate::{RESERVE, answer_timeout, catch_bug, prices};

@@ -4,7 +4,6 @@
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price;
-use jobs::{Job, JobId};
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
@@ -194,16 +193,4 @@ pub trait LedgerDocuments {
             }
         }
     }
-}
-
-/// Documents about jobs that the reapers read.
-pub trait JobDocuments {
-    /// State of a job. `None` if there is no such job.
-    ///
-    /// # Errors
-    /// If S3 refused, or the document is not Curfew's.
-    async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError>;
-
-    /// Returns `true` if a job, `<team>/<job>`, is unfinished; `false` if the text names no job.
-    async fn is_active(&self, job: &str) -> Result<bool, StoreError>;
 }

@@ -15,17 +15,17 @@ mod workdir;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jobs::keys::{JobDocument, active_key, document_key, job_of_key, jobs_folder, team_and_job, team_of_folder};
-use jobs::{
-    CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms,
-    MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
-};
+use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
 use model::id::TeamName;
 use serde::de::DeserializeOwned;
 
 use crate::bucket::{FoundObject, Payload, StoredObject, WriteCondition};
 use crate::document::{is_at_home, read, stamped};
-use crate::{BYTES_MAX, JobDocuments, Store, StoreError, Versioned};
+use crate::{
+    BYTES_MAX, JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments, Store,
+    StoreError, Versioned,
+};
 
 pub use inbox::SubmittedSpec;
 pub use log::{LOG_PARTS_MAX, LogPart, LogTail};
@@ -43,37 +43,6 @@ const IF_STATE_IS_LOST: &str =
 const IF_HEAD_IS_LOST: &str = "the job then begins anew, from no checkpoint";
 const IF_LEFT_BEHIND_IS_LOST: &str = "its agent writes it again, while it runs";
 const IF_CANCEL_IS_LOST: &str = "the job then runs on";
-
-/// One heartbeat of an attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReceivedHeartbeat {
-    /// Time of the write by S3's clock, to the second.
-    pub at: Timestamp,
-    pub said: Heartbeat,
-}
-
-/// A document of a job's machine. Its programs can write anything, so a document that cannot be trusted counts as absent.
-#[derive(Debug, Clone, PartialEq)]
-pub enum MachineDocument<T> {
-    /// No document.
-    Absent,
-    /// Too large, not Curfew's, at the wrong address, or impossible. Curfew notifies the owner.
-    Refused(StoreError),
-    /// Trusted, with texts that may be shown.
-    Believed(T),
-}
-
-impl<T> MachineDocument<T> {
-    /// Splits it into the trusted value and the error.
-    #[must_use]
-    pub fn into_parts(self) -> (Option<T>, Option<StoreError>) {
-        match self {
-            Self::Absent => (None, None),
-            Self::Refused(why) => (None, Some(why)),
-            Self::Believed(value) => (Some(value), None),
-        }
-    }
-}
 
 impl JobDocuments for Store {
     async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
@@ -97,96 +66,14 @@ impl JobDocuments for Store {
     }
 }
 
-impl Store {
-    /// The mistakes of a legal document in the jobs and sweeps that it names: `after`, of which `look` says how far each is, and `resume_from`.
-    ///
-    /// # Errors
-    /// If S3 refused, or a document is not Curfew's.
-    pub async fn find_reference_mistakes(
-        &self,
-        team: &TeamName,
-        after: &[String],
-        terms: &JobTerms,
-        document: &[u8],
-        look: impl AsyncFn(JobId) -> Result<DependencyState, StoreError>,
-    ) -> Result<Vec<SpecMistake>, StoreError> {
-        let mut obstacles = Vec::new();
-        for (index, name) in after.iter().enumerate() {
-            let job = JobId { team: team.clone(), job: name.clone() };
-            obstacles.extend(look(job).await?.obstacle().map(|obstacle| (index, obstacle)));
-        }
-        if !obstacles.is_empty() {
-            return Ok(JobSpec::refuse_after(document, &obstacles));
-        }
-        let Some(job) = terms.resume_from(team) else { return Ok(Vec::new()) };
-        let head = self.read_head(&job).await?;
-        let has_checkpoint = matches!(head, MachineDocument::Believed(Head { checkpoint: Some(_), .. }));
-        Ok(if has_checkpoint { Vec::new() } else { JobSpec::refuse_resume_from(document) })
-    }
-
-    /// Writes the state of a job over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.
-    ///
-    /// # Errors
-    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
-    pub async fn write_job(&self, job: &Job, last: Option<&str>) -> Result<Option<String>, StoreError> {
-        let key = document_key(&job.job, JobDocument::State);
-        let bytes = stamped(job, &self.bucket.address(&key))?;
-        Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
-    }
-
-    /// Writes the state of a new job, if there is none yet; returns whether there was none. An existing state must be of this job.
-    ///
-    /// # Errors
-    /// If S3 refused, or the object is not Curfew's.
-    pub async fn begin_job(&self, job: &Job) -> Result<bool, StoreError> {
-        let lost = match self.write_job(job, None).await {
-            Ok(_) => return Ok(true),
-            Err(error @ StoreError::Lost { .. }) => error,
-            Err(error) => return Err(error),
-        };
-        match self.read_job(&job.job).await?.value {
-            Some(_) => Ok(false),
-            None => Err(lost),
-        }
-    }
-
-    /// Stores the submitted document of a job. It never changes.
-    ///
-    /// # Errors
-    /// [`StoreError::OtherContent`] if another document is stored; otherwise if S3 refused.
-    pub async fn keep_spec(&self, job: &JobId, text: &[u8]) -> Result<(), StoreError> {
-        let key = document_key(job, JobDocument::Spec);
-        match self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::StillAt(None)).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::Lost { address }) => Err(StoreError::OtherContent { address }),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The submitted document of a job; `None` if there is no such job.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_spec(&self, job: &JobId) -> Result<Option<String>, StoreError> {
-        let object = self.bucket.get(&document_key(job, JobDocument::Spec), BYTES_MAX).await?;
-        Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
-    }
-
-    /// The fence: which attempt may write, the newest complete checkpoint, and the result.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_head(&self, job: &JobId) -> Result<MachineDocument<Head>, StoreError> {
+impl MachineDocuments for Store {
+    async fn read_head(&self, job: &JobId) -> Result<MachineDocument<Head>, StoreError> {
         let key = document_key(job, JobDocument::Head);
         let found = self.find_of_machine(&key, IF_HEAD_IS_LOST, Head::check).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, head)| believed(head.map(Head::shown))))
     }
 
-    /// The last heartbeat of an attempt.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_heartbeat(
+    async fn read_heartbeat(
         &self,
         job: &JobId,
         attempt: u32,
@@ -200,22 +87,68 @@ impl Store {
         Ok(found.map_or(MachineDocument::Absent, |found| believed(beat(found))))
     }
 
-    /// The exit record of an attempt; absent until it has ended.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError> {
+    async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError> {
         let key = document_key(job, JobDocument::Exit(attempt));
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, |exit: &ExitRecord| exit.check(attempt)).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
     }
+}
 
-    /// A person's request to cancel a job; `None` if there is none.
+impl ReconcilerDocuments for Store {
+    fn bucket_name(&self) -> &str {
+        self.bucket.name()
+    }
+
+    async fn write_job(&self, job: &Job, last: Option<&str>) -> Result<Option<String>, StoreError> {
+        let key = document_key(&job.job, JobDocument::State);
+        let bytes = stamped(job, &self.bucket.address(&key))?;
+        Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
+    }
+
+    async fn keep_spec(&self, job: &JobId, text: &[u8]) -> Result<(), StoreError> {
+        let key = document_key(job, JobDocument::Spec);
+        match self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::StillAt(None)).await {
+            Ok(_) => Ok(()),
+            Err(StoreError::Lost { address }) => Err(StoreError::OtherContent { address }),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
+        self.left_behind(&document_key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
+    }
+
+    async fn remember_active(&self, job: &JobId) -> Result<(), StoreError> {
+        self.bucket.put(&active_key(job), b"{\"schema\":1}".to_vec(), WriteCondition::None).await.map(drop)
+    }
+
+    async fn forget_active(&self, job: &JobId) -> Result<(), StoreError> {
+        self.bucket.delete(&active_key(job)).await
+    }
+
+    async fn teams_with_jobs(&self) -> Result<Vec<TeamName>, StoreError> {
+        let folders = self.bucket.folders("jobs/", usize::MAX).await?;
+        Ok(folders.iter().filter_map(|folder| team_of_folder(folder)).collect())
+    }
+
+    async fn keep_agent(&self, sha256: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = format!("agent/{sha256}");
+        let agent = Payload { bytes: Bytes::copy_from_slice(bytes), sha256: sha256.to_owned() };
+        if self.bucket.read_sha256(&key).await? == Some(agent.checksum()) {
+            return Ok(());
+        }
+        self.bucket.put_file(&key, &agent).await
+    }
+}
+
+impl Store {
+    /// The submitted document of a job; `None` if there is no such job.
     ///
     /// # Errors
-    /// If S3 refused, or the document is not Curfew's.
-    pub async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
-        self.left_behind(&document_key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
+    /// If S3 refused.
+    pub async fn read_spec(&self, job: &JobId) -> Result<Option<String>, StoreError> {
+        let object = self.bucket.get(&document_key(job, JobDocument::Spec), BYTES_MAX).await?;
+        Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
     }
 
     /// Notes that somebody follows the log of a job, for `FOLLOWED_FOR`.
@@ -259,22 +192,6 @@ impl Store {
         Ok(listed.iter().filter_map(|object| job_of(&object.key)).collect())
     }
 
-    /// Adds a job to the index of unfinished jobs.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn remember_active(&self, job: &JobId) -> Result<(), StoreError> {
-        self.bucket.put(&active_key(job), b"{\"schema\":1}".to_vec(), WriteCondition::None).await.map(drop)
-    }
-
-    /// Removes a job from that index.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn forget_active(&self, job: &JobId) -> Result<(), StoreError> {
-        self.bucket.delete(&active_key(job)).await
-    }
-
     /// Every job, finished or not, of one team or of all, in order.
     ///
     /// # Errors
@@ -290,28 +207,6 @@ impl Store {
             all.extend(folders.iter().filter_map(|folder| job_of_key(folder)));
         }
         Ok(all)
-    }
-
-    /// Every team with any accepted job, in order.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn teams_with_jobs(&self) -> Result<Vec<TeamName>, StoreError> {
-        let folders = self.bucket.folders("jobs/", usize::MAX).await?;
-        Ok(folders.iter().filter_map(|folder| team_of_folder(folder)).collect())
-    }
-
-    /// Stores an agent under its SHA-256, in hex. If S3 has another object there, it is overwritten, because only that agent has this name.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn keep_agent(&self, sha256: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let key = format!("agent/{sha256}");
-        let agent = Payload { bytes: Bytes::copy_from_slice(bytes), sha256: sha256.to_owned() };
-        if self.bucket.read_sha256(&key).await? == Some(agent.checksum()) {
-            return Ok(());
-        }
-        self.bucket.put_file(&key, &agent).await
     }
 
     /// A document of a machine with its time, or why it cannot be trusted; `None` if it is absent.

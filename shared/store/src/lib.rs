@@ -33,11 +33,12 @@ use document::{StoredDocument, decode, encode};
 pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, MeasuredData, measure_data};
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
-pub use jobs::{LOG_PARTS_MAX, LogPart, LogTail, MachineDocument, ReceivedHeartbeat, SubmittedSpec};
+pub use jobs::{LOG_PARTS_MAX, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
 pub use ports::{
-    ActivityDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, JobDocuments, LedgerDocuments,
-    StoreError, Versioned,
+    ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, InboxDocuments,
+    JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
+    StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
 pub use schemas::DocumentSchema;
 
@@ -65,12 +66,6 @@ impl Store {
     #[must_use]
     pub fn for_machine(self) -> Self {
         Self { bucket: self.bucket.asking_listing() }
-    }
-
-    /// The bucket's name.
-    #[must_use]
-    pub fn bucket_name(&self) -> &str {
-        self.bucket.name()
     }
 
     /// The bucket's policy, a JSON document; `None` if it has none.

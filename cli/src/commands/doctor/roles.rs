@@ -7,6 +7,8 @@ use operator::doctor::roles;
 use operator::doctor::roles::team_roles;
 
 use super::section::{DoctorSection, unanswered, unread};
+use store::ReconcilerDocuments as _;
+
 use crate::context::{CommandContext, DeployedResources};
 
 /// IAM is only queried if a team needs its own role.

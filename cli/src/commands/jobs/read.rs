@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobResult, JobSpec, Phase};
 use model::config::Config;
 use serde::Serialize;
-use store::{MachineDocument, Store, StoreError};
+use store::{MachineDocument, MachineDocuments as _, ReconcilerDocuments as _, Store, StoreError};
 
 use crate::command_error::describe_store_error;
 

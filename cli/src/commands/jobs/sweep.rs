@@ -6,7 +6,7 @@ use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use jobs::{JobId, JobOverview, Sweep, SweepSummary, parameter_sweep};
 use serde::Serialize;
-use store::Store;
+use store::{Store, SweepDocuments as _};
 
 use super::show::{describe_step, length};
 use super::{ShownJobs, overviews};

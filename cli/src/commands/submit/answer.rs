@@ -5,7 +5,7 @@ use std::time::Duration;
 use jobs::inbox::submission_key;
 use jobs::{InboxAnswer, JobName};
 use model::id::TeamName;
-use store::{Store, SubmittedSpec};
+use store::{InboxDocuments as _, Store, SubmittedSpec};
 use tokio::time::{Instant, sleep};
 
 use crate::command_error::CommandError;

@@ -6,7 +6,7 @@ use jobs::machine_role::{MachineRole, depends_on_jobs, machine_role, missing_rol
 use model::config::Config;
 use model::id::TeamName;
 use model::team_role::team_role;
-use store::Store;
+use store::{ReconcilerDocuments as _, Store};
 
 use crate::command_error::{describe_call_error, describe_store_error};
 use crate::context::CommandContext;

@@ -2,7 +2,7 @@
 
 use jobs::Trigger;
 use model::foreign_text::shell_word;
-use store::Documents as _;
+use store::{Documents as _, ReconcilerDocuments as _};
 
 use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish};
 use crate::command_error::CommandError;

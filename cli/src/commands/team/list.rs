@@ -3,7 +3,7 @@
 use clap::Args;
 use operator::doctor::roles::{TeamRole, team_roles, unowned_profiles};
 use serde::Serialize;
-use store::Documents as _;
+use store::{Documents as _, ReconcilerDocuments as _};
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

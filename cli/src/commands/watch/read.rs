@@ -25,7 +25,7 @@ use operator::doctor::runs::ScheduledFunction;
 use operator::watch::{WatchFacts, WatchedJob, functions_to_read, holders_to_read};
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
-use store::{ActivityDocuments as _, BudgetDocuments as _, Documents as _, Store, StoreError};
+use store::{ActivityDocuments as _, BudgetDocuments as _, Documents as _, MachineDocuments as _, Store, StoreError};
 
 use crate::command_error::{CommandError, describe_gap, describe_store_error};
 use crate::context::CommandContext;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jobs::LaunchObstacle;
 use model::digest::sha256_hex;
-use store::{Store, StoreError};
+use store::{ReconcilerDocuments as _, Store, StoreError};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The most bytes of an agent. The deployed one has a few megabytes; an unoptimised one, with its line tables, 130.

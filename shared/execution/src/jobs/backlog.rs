@@ -11,7 +11,7 @@ use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind, Paragraph,
     RepeatPolicy, Severity,
 };
-use store::StoreError;
+use store::{BacklogDocuments as _, ReconcilerDocuments as _, StoreError};
 
 use super::JobsRun;
 use crate::AT_ONCE;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobs::{DependencyState, Job, JobId};
-use store::StoreError;
+use store::{ReconcilerDocuments as _, StoreError, SweepDocuments as _};
 use tokio::sync::Mutex;
 
 use super::JobsRun;

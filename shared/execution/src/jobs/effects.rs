@@ -12,6 +12,7 @@ use jobs::{
 use model::observation::{Gap, GapKind};
 use model::team_role::team_role;
 use plan::report::{JobAction, JobStep, OutcomeKind, StepOutcome};
+use store::ReconcilerDocuments as _;
 
 use super::JobsRun;
 use super::facts::JobDocuments;

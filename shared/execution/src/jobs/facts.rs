@@ -12,7 +12,7 @@ use jobs::{
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
 use ports::Documents as _;
-use store::{MachineDocument, StoreError};
+use store::{MachineDocument, MachineDocuments as _, ReconcilerDocuments as _, StoreError};
 
 use super::JobsRun;
 use super::find::NamedJob;

@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId};
 use model::listing::ListedObject;
 use model::observation::{Gap, GapKind};
 use ports::JobDocuments as _;
-use store::StoreError;
+use store::{InboxDocuments as _, ReconcilerDocuments as _, StoreError};
 
 use super::work::RANKINGS_MAX;
 use super::{EventHint, JobsRun, ReadJob};

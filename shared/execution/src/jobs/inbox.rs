@@ -11,7 +11,7 @@ use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
 use notify::Delivery;
-use store::StoreError;
+use store::{InboxDocuments as _, MachineDocuments as _, ReconcilerDocuments as _, StoreError, SweepDocuments as _};
 
 use super::JobsRun;
 use crate::AT_ONCE;

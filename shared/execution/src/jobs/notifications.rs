@@ -13,7 +13,7 @@ use notify::Recipients;
 use plan::report::{JobsReport, Report, RunUsage};
 use ports::Cloud as _;
 use ports::Documents as _;
-use store::StoreError;
+use store::{ReconcilerDocuments as _, StoreError, SweepDocuments as _};
 
 use super::inbox::Acceptance;
 use super::{JobsRun, RunFindings};

@@ -10,6 +10,7 @@ use jobs::machine_role::depends_on_jobs;
 use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, LaunchPolicy, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind};
+use store::ReconcilerDocuments as _;
 
 use super::JobsRun;
 

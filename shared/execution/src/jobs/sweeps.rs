@@ -12,7 +12,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_index_search_due, parameter_sweep};
 use model::notification_log::{NotificationKey, NotificationKind, RepeatPolicy};
 use ports::JobDocuments as _;
-use store::StoreError;
+use store::{StoreError, SweepDocuments as _};
 
 use super::JobsRun;
 use crate::AT_ONCE;

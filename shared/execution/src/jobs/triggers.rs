@@ -11,7 +11,7 @@ use jobs::trigger::{TriggerListing, TriggerObject};
 use jobs::{Arrival, JobId, SpecMistake, Trigger, backlog, is_index_search_due};
 use model::digest::sha256_hex;
 use model::id::TeamName;
-use store::StoreError;
+use store::{ReconcilerDocuments as _, StoreError, TriggerDocuments as _};
 
 use super::JobsRun;
 use super::inbox::{check_keys, describe_mistakes, too_large};

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use jobs::{Effect, Job, JobId, Reconciliation};
 use model::observation::{Gap, GapKind};
 use ports::JobDocuments as _;
-use store::StoreError;
+use store::{ReconcilerDocuments as _, StoreError};
 
 use super::facts::JobDocuments;
 use super::find::NamedJob;

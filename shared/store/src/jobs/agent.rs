@@ -8,7 +8,7 @@ use super::{IF_HEAD_IS_LOST, IF_STATE_IS_LOST, read_checked};
 use crate::bucket::WriteCondition;
 use crate::checkpoints::{FileOwner, LocalFile, UnsentFile, upload_each};
 use crate::document::{is_at_home, read, stamped};
-use crate::{BYTES_MAX, Store, StoreError, Versioned};
+use crate::{BYTES_MAX, MachineDocuments as _, Store, StoreError, Versioned};
 
 /// The part of `state.json` that the agent needs.
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use model::listing::{ListPart, ListedObject};
 
 use crate::bucket::ListDepth;
 use crate::document::StoredDocument;
-use crate::{Store, StoreError, Versioned};
+use crate::{BacklogDocuments, Store, StoreError, Versioned};
 
 /// A list of this length takes five calls. Above it, each team's folder is listed by itself.
 const LISTED_MAX: usize = 5_000;
@@ -21,12 +21,8 @@ impl StoredDocument for Bookmarks {
     const IF_LOST: &'static str = "what is too much for one run is then looked at from its beginning";
 }
 
-impl Store {
-    /// Everything under a top folder, in order; `None` if that is more than one list.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn list_backlog(&self, backlog: Backlog) -> Result<Option<Vec<ListedObject>>, StoreError> {
+impl BacklogDocuments for Store {
+    async fn list_backlog(&self, backlog: Backlog) -> Result<Option<Vec<ListedObject>>, StoreError> {
         match self.bucket.list(backlog.as_str(), LISTED_MAX).await {
             Ok(all) => Ok(Some(all)),
             Err(StoreError::TooMany { .. }) => Ok(None),
@@ -34,15 +30,7 @@ impl Store {
         }
     }
 
-    /// The folders directly under a top folder, from that one on.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn list_team_folders(
-        &self,
-        backlog: Backlog,
-        after: Option<&str>,
-    ) -> Result<ListPart<String>, StoreError> {
+    async fn list_team_folders(&self, backlog: Backlog, after: Option<&str>) -> Result<ListPart<String>, StoreError> {
         let top = backlog.as_str();
         let ListPart { items, stopped_at } =
             self.bucket.list_part(top, ListDepth::Children, after, TEAMS_PAGES_MAX).await?;
@@ -50,11 +38,7 @@ impl Store {
         Ok(ListPart { items: folders.collect(), stopped_at })
     }
 
-    /// The objects in the folder of a team, or directly in the top folder, from that key on.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn list_team_part(
+    async fn list_team_part(
         &self,
         backlog: Backlog,
         folder: &str,
@@ -65,19 +49,11 @@ impl Store {
         self.bucket.list_part(folder, depth(backlog, folder), after, pages_max).await
     }
 
-    /// The bookmarks of earlier runs.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_bookmarks(&self, function: &str) -> Result<Versioned<Bookmarks>, StoreError> {
+    async fn read_bookmarks(&self, function: &str) -> Result<Versioned<Bookmarks>, StoreError> {
         self.read_cache(&bookmarks_key(function)).await
     }
 
-    /// Writes the bookmarks of this run. If another run was faster, its bookmarks are as good.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn write_bookmarks(&self, function: &str, bookmarks: &Versioned<Bookmarks>) -> Result<(), StoreError> {
+    async fn write_bookmarks(&self, function: &str, bookmarks: &Versioned<Bookmarks>) -> Result<(), StoreError> {
         self.write_cache(&bookmarks_key(function), &bookmarks.value, bookmarks.etag.as_deref()).await.map(drop)
     }
 }

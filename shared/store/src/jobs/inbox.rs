@@ -7,7 +7,7 @@ use model::id::TeamName;
 use super::TOML;
 use crate::bucket::{FoundObject, ObjectVersion, WriteCondition};
 use crate::document::{is_at_home, stamped};
-use crate::{Store, StoreError};
+use crate::{InboxDocuments, Store, StoreError};
 
 const IF_ANSWER_IS_LOST: &str = "it is answered again";
 
@@ -19,12 +19,8 @@ pub struct SubmittedSpec {
     pub object: String,
 }
 
-impl Store {
-    /// One document of the inbox; `None` if there is none at that key, or the key is of another kind.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
+impl InboxDocuments for Store {
+    async fn read_submission(&self, key: &str) -> Result<Option<Submission>, StoreError> {
         let Some(submission) = Submission::from_key(key) else { return Ok(None) };
         let Some(FoundObject { bytes, by, .. }) = self.bucket.find(key, JobSpec::BYTES_MAX).await? else {
             return Ok(None);
@@ -33,6 +29,28 @@ impl Store {
         Ok(Some(Submission { object, bytes, ..submission }))
     }
 
+    async fn read_answers(&self, submission: &str) -> Result<InboxAnswers, StoreError> {
+        let team = Submission::from_key(submission).and_then(|submission| submission.team);
+        let accepted =
+            self.read_answer(submission, AnswerKind::Accepted, |job| job.map(|job| &job.team) == team.as_ref()).await?;
+        let rejected = self.read_answer(submission, AnswerKind::Rejected, |job| job.is_none()).await?;
+        Ok(InboxAnswers { accepted, rejected })
+    }
+
+    async fn write_answer(&self, submission: &str, answer: &InboxAnswer) -> Result<(), StoreError> {
+        let key = answer_key(submission, AnswerKind::from_answer(answer));
+        let bytes = stamped(answer, &self.bucket.address(&key))?;
+        self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
+    }
+
+    async fn forget_answer(&self, submission: &str, outdated: &InboxAnswer) -> Result<(), StoreError> {
+        let key = answer_key(submission, AnswerKind::from_answer(outdated));
+        let there: Option<InboxAnswer> = self.left_behind(&key, IF_ANSWER_IS_LOST).await?;
+        if there.as_ref() == Some(outdated) { self.bucket.delete(&key).await } else { Ok(()) }
+    }
+}
+
+impl Store {
     /// Puts a document into a team's folder of the inbox.
     ///
     /// # Errors
@@ -41,18 +59,6 @@ impl Store {
         let key = submission_key(team, name);
         let put = self.bucket.put_as(TOML, &key, text.as_bytes().to_vec(), WriteCondition::None).await;
         put.map(|ObjectVersion { etag, version }| SubmittedSpec { object: version_or_etag(version, etag), key })
-    }
-
-    /// The answers to a document of the inbox.
-    ///
-    /// # Errors
-    /// If S3 refused, or an answer is not Curfew's.
-    pub async fn read_answers(&self, submission: &str) -> Result<InboxAnswers, StoreError> {
-        let team = Submission::from_key(submission).and_then(|submission| submission.team);
-        let accepted =
-            self.read_answer(submission, AnswerKind::Accepted, |job| job.map(|job| &job.team) == team.as_ref()).await?;
-        let rejected = self.read_answer(submission, AnswerKind::Rejected, |job| job.is_none()).await?;
-        Ok(InboxAnswers { accepted, rejected })
     }
 
     /// An answer, if its job may have one there: submitters of a team may write anything into its folder of the inbox.
@@ -69,26 +75,6 @@ impl Store {
             is_at_home(is_at_its_place(job.as_ref()), says, &self.bucket.address(&key), IF_ANSWER_IS_LOST)?;
         }
         Ok(answer)
-    }
-
-    /// Deletes an outdated answer, if it is still that one.
-    ///
-    /// # Errors
-    /// As [`Store::read_answers`].
-    pub async fn forget_answer(&self, submission: &str, outdated: &InboxAnswer) -> Result<(), StoreError> {
-        let key = answer_key(submission, AnswerKind::from_answer(outdated));
-        let there: Option<InboxAnswer> = self.left_behind(&key, IF_ANSWER_IS_LOST).await?;
-        if there.as_ref() == Some(outdated) { self.bucket.delete(&key).await } else { Ok(()) }
-    }
-
-    /// Answers a document of the inbox: accepted if the answer names a job, otherwise rejected.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn write_answer(&self, submission: &str, answer: &InboxAnswer) -> Result<(), StoreError> {
-        let key = answer_key(submission, AnswerKind::from_answer(answer));
-        let bytes = stamped(answer, &self.bucket.address(&key))?;
-        self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 }
 

@@ -12,7 +12,7 @@ use model::listing::ListedObject;
 use super::TOML;
 use crate::bucket::{ListDepth, WriteCondition};
 use crate::document::StoredDocument;
-use crate::{Store, StoreError, Versioned};
+use crate::{Store, StoreError, TriggerDocuments, Versioned};
 
 /// One folder adds two at most.
 const LISTS_MAX: usize = 100;
@@ -21,13 +21,8 @@ impl StoredDocument for TriggerState {
     const IF_LOST: &'static str = "the jobs of the day are counted anew, and what waits for quiet is forgotten";
 }
 
-impl Store {
-    /// Lists all triggers. A team with more than 1,000 objects has those among the first 1,000 listed, so that no team's folder hides
-    /// another's.
-    ///
-    /// # Errors
-    /// If S3 refused, or there are more than 100,000 objects besides those that are left out.
-    pub async fn list_triggers(&self) -> Result<TriggerListing, StoreError> {
+impl TriggerDocuments for Store {
+    async fn list_triggers(&self) -> Result<TriggerListing, StoreError> {
         let (mut folders, mut after) = (BTreeMap::<String, Vec<ListedObject>>::new(), None);
         for _ in 0..LISTS_MAX {
             let page = self.bucket.list_part(TRIGGERS, ListDepth::All, after.as_deref(), 1).await?;
@@ -45,32 +40,11 @@ impl Store {
         Err(StoreError::TooMany { address: self.bucket.address(TRIGGERS), keys_max: LISTS_MAX * FOLDER_MAX })
     }
 
-    /// A trigger's document, or its size in bytes if that exceeds the limit; `None` if there is none.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_trigger(&self, key: &str) -> Result<Option<Result<Vec<u8>, usize>>, StoreError> {
+    async fn read_trigger(&self, key: &str) -> Result<Option<Result<Vec<u8>, usize>>, StoreError> {
         Ok(self.bucket.find(key, JobSpec::BYTES_MAX).await?.map(|found| found.bytes))
     }
 
-    /// Puts a trigger's document into the folder of a team. Returns its key, and whether it replaced an earlier one.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<(String, bool), StoreError> {
-        let key = trigger_key(team, name);
-        // Listed, because those who submit need not be allowed to read it. A key comes before all that begin with it.
-        let there = self.bucket.list_part(&key, ListDepth::All, None, 1).await?;
-        let is_replaced = there.items.first().is_some_and(|one| one.key == key);
-        self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::None).await?;
-        Ok((key, is_replaced))
-    }
-
-    /// The state of a trigger, and its damage: one that cannot be understood counts as lost, and the next write replaces it.
-    ///
-    /// # Errors
-    /// If S3 refused, or another version of Curfew wrote it.
-    pub async fn read_trigger_state(
+    async fn read_trigger_state(
         &self,
         trigger: &str,
     ) -> Result<(Versioned<TriggerState>, Option<StoreError>), StoreError> {
@@ -83,11 +57,7 @@ impl Store {
         Ok((Versioned { value, etag }, damage))
     }
 
-    /// Writes the state of a trigger over the version that was read. Returns the new `ETag`.
-    ///
-    /// # Errors
-    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
-    pub async fn write_trigger_state(
+    async fn write_trigger_state(
         &self,
         trigger: &str,
         state: &TriggerState,
@@ -96,17 +66,28 @@ impl Store {
         self.write(&state_key(trigger), state, last).await
     }
 
-    /// Puts a document that a trigger made into the inbox, unless one of that name is there: it is of the same object.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn submit_triggered(&self, team: &TeamName, document: &TriggeredDocument) -> Result<(), StoreError> {
+    async fn submit_triggered(&self, team: &TeamName, document: &TriggeredDocument) -> Result<(), StoreError> {
         let Ok(name) = JobName::read(&document.name) else { return Ok(()) };
         let (key, text) = (submission_key(team, &name), document.text.as_bytes().to_vec());
         match self.bucket.put_as(TOML, &key, text, WriteCondition::StillAt(None)).await {
             Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl Store {
+    /// Puts a trigger's document into the folder of a team. Returns its key, and whether it replaced an earlier one.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<(String, bool), StoreError> {
+        let key = trigger_key(team, name);
+        // Listed, because those who submit need not be allowed to read it. A key comes before all that begin with it.
+        let there = self.bucket.list_part(&key, ListDepth::All, None, 1).await?;
+        let is_replaced = there.items.first().is_some_and(|one| one.key == key);
+        self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::None).await?;
+        Ok((key, is_replaced))
     }
 }
 

@@ -11,7 +11,7 @@ use model::team_folder::decode_folder;
 use report::{AttemptRecord, StoredCheckpoints};
 
 use super::{AT_ONCE, Gaps};
-use crate::{JobDocuments as _, Store, StoreError};
+use crate::{JobDocuments as _, MachineDocuments as _, Store, StoreError};
 
 /// Jobs whose states are read: each is a call.
 const JOBS_MAX: usize = 5_000;
