@@ -14,7 +14,6 @@ use aws_config::{AppName, BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::{ProvideCredentials, future};
 use aws_sdk_ec2::config::SharedHttpClient;
 use model::id::Region;
-use plan::report::RunUsage;
 use signed_call::APP_NAME;
 use tokio::sync::OnceCell;
 
@@ -55,11 +54,6 @@ impl Aws {
         let loader = loader.http_client(meter.metered(http_client.clone()));
         let config = loader.credentials_provider(credentials(http_client)).load().await;
         Self { meter, ..Self::with(config) }
-    }
-
-    /// Counts what the calls do not show by themselves, or what a run left in no record.
-    pub fn add_usage(&self, more: RunUsage) {
-        self.meter.add(more);
     }
 
     /// Connection with a configuration as it is.

@@ -2,7 +2,6 @@
 //!
 //! Nothing here decides: `jobs` ranks pools, interprets refusals and terminates machines.
 
-mod answer_cache;
 mod image;
 mod launch;
 mod machine;
@@ -10,6 +9,73 @@ pub(crate) mod pools;
 pub(crate) mod quotas;
 mod refusal;
 
-pub use answer_cache::AnswerCache;
-pub use launch::{LaunchOrder, launch};
-pub use machine::{MachineObservation, observe_machines, terminate};
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use jobs::{
+    JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage, MachineKind,
+    MachineObservation, TypeOfferings, ZoneSubnets,
+};
+use model::channels::MessageTopics;
+use model::id::{Region, ResourceId, TypeName};
+use model::image_source::ImageSource;
+use plan::report::RunUsage;
+use ports::{JobCloud, VcpuQuotaExceeded};
+
+use crate::aws::Aws;
+use crate::error::CallError;
+use crate::sns;
+
+impl JobCloud for Aws {
+    async fn has_confirmed_subscription(&self, topics: &MessageTopics) -> Result<bool, CallError> {
+        sns::has_confirmed_subscription(self, topics).await
+    }
+
+    fn add_usage(&self, more: RunUsage) {
+        self.meter.add(more);
+    }
+
+    async fn observe_machines(
+        &self,
+        region: &Region,
+        instances: &[ResourceId],
+        now: Timestamp,
+    ) -> Result<Vec<MachineObservation>, CallError> {
+        machine::observe_machines(self, region, instances, now).await
+    }
+
+    async fn list_offerings(
+        &self,
+        region: &Region,
+        kind: MachineKind,
+        named: &BTreeSet<TypeName>,
+    ) -> Result<TypeOfferings, CallError> {
+        pools::offers(self, region, kind, named).await
+    }
+
+    async fn list_subnets(&self, region: &Region, named: &BTreeSet<ResourceId>) -> Result<ZoneSubnets, CallError> {
+        pools::subnets(self, region, named).await
+    }
+
+    async fn find_image(
+        &self,
+        region: &Region,
+        architecture: &str,
+        source: &ImageSource,
+        agent_sha256: &str,
+    ) -> Result<MachineImage, LaunchObstacle> {
+        image::image(self, region, architecture, source, agent_sha256).await
+    }
+
+    async fn list_quotas(&self, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
+        quotas::list_quotas(self, region).await
+    }
+
+    async fn launch(&self, order: &LaunchOrder<'_>) -> Result<LaunchResult, VcpuQuotaExceeded> {
+        launch::launch(self, order).await
+    }
+
+    async fn terminate(&self, job: &JobId, machine: &JobMachine, now: Timestamp) -> Result<(), CallError> {
+        machine::terminate(self, job, machine, now).await
+    }
+}

@@ -23,7 +23,7 @@ const READ_ATTRIBUTES: &str = "sns:GetSubscriptionAttributes";
 ///
 /// # Errors
 /// If the subscriptions of a topic cannot be listed, and no other has one.
-pub async fn has_confirmed_subscription(aws: &Aws, topics: &MessageTopics) -> Result<bool, CallError> {
+pub(crate) async fn has_confirmed_subscription(aws: &Aws, topics: &MessageTopics) -> Result<bool, CallError> {
     let mut unread = None;
     for (audience, topic_arn) in topics.all() {
         match list(aws, (audience, topic_arn), ListedSubscription::is_readable).await {

@@ -5,6 +5,7 @@
 //! accepted the message. A failure of one job never stops the others.
 
 mod agents;
+mod answer_cache;
 mod backlog;
 mod dependencies;
 mod effects;
@@ -23,7 +24,6 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cloud::jobs::AnswerCache;
 use futures::future::join3;
 use jiff::Timestamp;
 use jobs::trigger::TriggerObject;
@@ -34,12 +34,14 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::{Gap, GapKind};
 use plan::report::{JobStep, JobsReport, RunUsage};
+use ports::JobCloud as _;
 use store::{ConfigLoadError, ReconcilerDocuments as _, StoreError, Versioned};
 
 use crate::clients::Run;
 use crate::{RESERVE, answer_timeout, catch_bug, prices};
 
 pub use agents::AgentBinaries;
+pub use answer_cache::AnswerCache;
 use facts::MachineSightings;
 pub use jobs::Arrival;
 
@@ -287,7 +289,7 @@ async fn find_subscription(run: &Run<'_>) -> (ConfirmedSubscription, Option<Gap>
         return (ConfirmedSubscription::Found, None);
     }
     let topics = &run.channels.topics;
-    match cloud::sns::has_confirmed_subscription(run.cloud, topics).await {
+    match run.cloud.has_confirmed_subscription(topics).await {
         Ok(true) => (ConfirmedSubscription::Found, None),
         Ok(false) => {
             let error = format!(

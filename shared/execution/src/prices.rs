@@ -9,7 +9,7 @@ use model::config::Config;
 use model::id::{Region, TypeName};
 use model::instance::Instance;
 use model::observation::Gap;
-use ports::{BudgetCloud, Cloud, Documents, Versioned};
+use ports::{Cloud, Documents, PriceCloud, Versioned};
 use tokio::time::{Instant, timeout};
 
 use crate::Run;
@@ -38,7 +38,7 @@ pub async fn load_document(store: &impl Documents) -> PriceDocument {
 /// Refreshes missing and old prices of these instances, of storage in these regions, and of these types under `SageMaker`; returns the gaps. New
 /// prices are stored for later runs.
 pub async fn refresh(
-    run: &Run<'_, impl BudgetCloud, impl Documents>,
+    run: &Run<'_, impl PriceCloud, impl Documents>,
     config: &Config,
     instances: &[Instance],
     regions: &[Region],
@@ -69,7 +69,7 @@ impl PriceCache {
     /// not requested again; after a timeout no price is.
     pub(crate) async fn ask(
         &self,
-        run: &Run<'_, impl BudgetCloud, impl Documents>,
+        run: &Run<'_, impl PriceCloud, impl Documents>,
         config: &Config,
         (now, timeout): (Timestamp, Duration),
         wanted: impl FnOnce(&PriceDocument) -> PriceQueries,

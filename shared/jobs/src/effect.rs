@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use model::id::ResourceId;
+use model::instance::Tags;
 use model::money::Amount;
 
-use super::{Candidate, JobMachine, LossReason, MachineImage};
+use super::{Candidate, JobMachine, JobTerms, LossReason, MachineImage};
 
 /// One action for a job. No more than one effect of a round has a result, which is a fact of the next round. All effects follow from the state
 /// alone, so the run that comes after a crash does them again, and each can be done again without harm.
@@ -51,6 +52,21 @@ pub struct LaunchRequest {
     /// `true` if nothing may be launched: the token is so old that EC2 may have forgotten it. The answer is the instance that was launched
     /// by it. If there surely is none, the answer is the same as without capacity.
     pub only_find: bool,
+}
+
+/// A complete launch request.
+#[derive(Debug, Clone, Copy)]
+pub struct LaunchOrder<'a> {
+    /// Region, candidate, token and deadline.
+    pub launch: &'a LaunchRequest,
+    /// Security groups and the size of the root volume.
+    pub terms: &'a JobTerms,
+    /// Tags of the instance and of its volumes.
+    pub tags: &'a Tags,
+    /// User data as the machine reads it: not in base64.
+    pub user_data: &'a str,
+    /// The instance profile, by name; `None`: the machine gets no credentials.
+    pub profile: Option<&'a str>,
 }
 
 /// The change that brought a job to its present state.

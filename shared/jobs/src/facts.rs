@@ -77,6 +77,22 @@ impl MachineSight {
     }
 }
 
+/// EC2's answer about one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineObservation {
+    pub instance: ResourceId,
+    /// Its state. [`MachineSight::Unknown`] if EC2's answer leaves something out.
+    pub sight: MachineSight,
+    /// Launch time, if the instance is seen.
+    pub launched_at: Option<Timestamp>,
+    /// The value of its tag `curfew:job`.
+    pub job: Option<String>,
+    /// The number of its tag `curfew:attempt`.
+    pub attempt: Option<u32>,
+    /// The tag that keeps it from being terminated.
+    pub hold: Option<MachineHold>,
+}
+
 /// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EffectResult {

@@ -37,6 +37,7 @@ pub mod machine_hold;
 pub mod machine_role;
 mod next;
 mod notification;
+mod offering;
 mod overview;
 pub mod parameter_sweep;
 mod phase;
@@ -80,8 +81,8 @@ pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
     MACHINE_DOCUMENT_BYTES_MAX, SpecMistake, clean_machine_text,
 };
-pub use effect::{Effect, JobTransition, LaunchRequest, TransitionKind};
-pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts, ReserveResult};
+pub use effect::{Effect, JobTransition, LaunchOrder, LaunchRequest, TransitionKind};
+pub use facts::{EffectResult, JobFacts, LaunchResult, MachineObservation, MachineSight, NeededFacts, ReserveResult};
 pub use find::resolve_job_name;
 pub use footprint::{ExpectedFootprint, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
@@ -96,6 +97,7 @@ pub use machine_hold::MachineHold;
 pub use model::input_source::InputSource;
 pub use next::{deadline_obstacle, needed_facts, next};
 pub use notification::{HeartbeatSigns, JobNotification};
+pub use offering::{MachineKind, TypeOffering, TypeOfferings, ZoneSubnets};
 pub use overview::{JobOverview, still_reserved};
 pub use parameter_sweep::{Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary};
 pub use phase::{

@@ -216,16 +216,8 @@ pub trait SageMakerCloud: Cloud {
     ) -> (ActivitySamples, Vec<Gap>);
 }
 
-/// AWS calls of a beat of the budgets.
-pub trait BudgetCloud: Cloud {
-    /// One look of the ledger at each of these regions.
-    async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation>;
-
-    /// One look of the ledger at `SageMaker` in each of these regions. A simulated account may have none.
-    async fn sagemaker_bills(&self, _: &[Region], _: Timestamp, _: Duration) -> Observation<SageMakerObservation> {
-        Observation::default()
-    }
-
+/// Prices of AWS.
+pub trait PriceCloud: Cloud {
     /// Asks for all that is wanted of prices, and takes the answers in.
     async fn prices(
         &self,
@@ -234,6 +226,17 @@ pub trait BudgetCloud: Cloud {
         now: Timestamp,
         timeout: Duration,
     ) -> Vec<Gap>;
+}
+
+/// AWS calls of a beat of the budgets.
+pub trait BudgetCloud: PriceCloud {
+    /// One look of the ledger at each of these regions.
+    async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation>;
+
+    /// One look of the ledger at `SageMaker` in each of these regions. A simulated account may have none.
+    async fn sagemaker_bills(&self, _: &[Region], _: Timestamp, _: Duration) -> Observation<SageMakerObservation> {
+        Observation::default()
+    }
 
     /// Amount that AWS billed for those days, by Cost Explorer.
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError>;

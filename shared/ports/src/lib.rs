@@ -9,15 +9,18 @@ pub mod aws_words;
 mod call_error;
 mod cloud;
 mod documents;
+mod job_cloud;
 mod job_documents;
 mod job_folders;
 mod store_error;
 
 pub use call_error::{CallError, CallErrorKind, SNAPSHOT_LIMITS, SPOT_ROLE_MISSING, gaps};
 pub use cloud::{
-    Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, SageMakerCloud, SageMakerWrite, VolumeCloud,
+    Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, PriceCloud, SageMakerCloud, SageMakerWrite,
+    VolumeCloud,
 };
 pub use documents::{ActivityDocuments, BudgetDocuments, Documents, LedgerDocuments, Versioned};
+pub use job_cloud::{JobCloud, VcpuQuotaExceeded};
 pub use job_documents::{JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments};
 pub use job_folders::{BacklogDocuments, InboxDocuments, SweepDocuments, TriggerDocuments};
 pub use store_error::{CallAdvice, ConfigLoadError, StoreError, action};

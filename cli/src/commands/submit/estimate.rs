@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
-use cloud::jobs::AnswerCache;
+use execution::jobs::AnswerCache;
 use jobs::{
     Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, JobTerms, LaunchObstacle, LaunchPolicy, MachineImage,
     WorstCase, deadline_obstacle, expected_costs, image_source, prices_wanted, rank,

@@ -19,7 +19,7 @@ const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 /// Systems without cloud-init, by the names of their images: there user data could not stop a machine at its deadline.
 const WITHOUT_CLOUD_INIT: [&str; 5] = ["bottlerocket", "flatcar", "talos", "coreos", "rancheros"];
 
-/// Looks up the image for [`super::AnswerCache::image`], with the errors that it lists.
+/// Looks up the image for [`JobCloud::find_image`](ports::JobCloud::find_image), with the errors that it lists.
 pub(super) async fn image(
     aws: &Aws,
     region: &Region,

@@ -12,13 +12,13 @@ use aws_sdk_ec2::types::{
     ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
 };
 use aws_smithy_types::base64;
-use jobs::{Candidate, JobTerms, LaunchRequest, LaunchResult, Lifecycle, USER_DATA_BYTES_MAX, governing_quota};
+use jobs::{LaunchOrder, LaunchRequest, LaunchResult, Lifecycle, USER_DATA_BYTES_MAX};
 use model::id::{Region, ResourceId};
 use model::image_source::check_id;
 use model::instance::{Instance, Tags};
 use model::money::Rate;
+use ports::VcpuQuotaExceeded;
 
-use super::AnswerCache;
 use super::refusal::{self, NoCapacityIsAnAnswer, RefusalMeaning};
 use crate::aws::Aws;
 use crate::convert::timestamp;
@@ -36,52 +36,40 @@ const fn hop_limit(may_read_metadata: bool) -> i32 {
 /// The root volume of a CPU job that names no size: that of Amazon Linux has 8 GiB, which no data set fits on.
 const CPU_ROOT_GIB: u32 = 64;
 
-/// A complete launch request.
-#[derive(Debug, Clone, Copy)]
-pub struct LaunchOrder<'a> {
-    /// Region, candidate, token and deadline.
-    pub launch: &'a LaunchRequest,
-    /// Security groups and the size of the root volume.
-    pub terms: &'a JobTerms,
-    /// Tags of the instance and of its volumes.
-    pub tags: &'a Tags,
-    /// User data as the machine reads it: not in base64.
-    pub user_data: &'a str,
-    /// The instance profile, by name; `None`: the machine gets no credentials.
-    pub profile: Option<&'a str>,
-}
-
 /// Launches, and returns the result. The same order can be repeated to learn the result of the first: EC2 answers a known token with the
 /// instance that it launched for it, in whatever state. An old token is only looked up.
 ///
 /// Every other failure is [`LaunchResult::Unknown`].
-pub async fn launch(aws: &Aws, asked: &AnswerCache, order: &LaunchOrder<'_>) -> LaunchResult {
+///
+/// # Errors
+/// If a quota of vCPUs is used up.
+pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchResult, VcpuQuotaExceeded> {
     let candidate = &order.launch.candidate;
     if order.user_data.len() > USER_DATA_BYTES_MAX {
         let bytes = order.user_data.len();
-        return LaunchResult::Refused(format!(
+        return Ok(LaunchResult::Refused(format!(
             "the machine's user data has {bytes} bytes, and EC2 takes {USER_DATA_BYTES_MAX}: give the job, its team and the bucket shorter names"
-        ));
+        )));
     }
     let ec2 = aws.ec2(&candidate.region);
     if order.launch.only_find {
-        return match launched_by(&ec2, order.launch).await {
+        return Ok(match launched_by(&ec2, order.launch).await {
             Ok(Some(launched)) => launched,
             Ok(None) => {
                 LaunchResult::NoCapacity("EC2 has no instance of the launch that got no answer hours ago".to_owned())
             }
             Err(error) => LaunchResult::Unknown(error.to_string()),
-        };
+        });
     }
     let settings = Builder::new().retry_classifier(NoCapacityIsAnAnswer);
     let error = match request(&ec2, order).customize().config_override(settings).send().await {
-        Ok(answer) => return launched(answer.instances(), &candidate.region),
+        Ok(answer) => return Ok(launched(answer.instances(), &candidate.region)),
         Err(error) => error,
     };
     let refused = call_error(RUN_INSTANCES, &candidate.region, &error);
-    match refusal::meaning(error.code().unwrap_or_default(), error.message().unwrap_or_default(), refused.kind) {
+    Ok(match refusal::meaning(error.code().unwrap_or_default(), error.message().unwrap_or_default(), refused.kind) {
         RefusalMeaning::NoCapacity => LaunchResult::NoCapacity(refused.message),
-        RefusalMeaning::VcpuQuota => over_quota(aws, asked, candidate, &refused).await,
+        RefusalMeaning::VcpuQuota => return Err(VcpuQuotaExceeded(refused)),
         RefusalMeaning::OtherQuota => LaunchResult::Quota(refused.to_string(), None),
         RefusalMeaning::Denied => LaunchResult::Denied(refused.to_string()),
         RefusalMeaning::SpotRoleMissing => LaunchResult::SpotRoleMissing(refused.to_string()),
@@ -97,14 +85,7 @@ pub async fn launch(aws: &Aws, asked: &AnswerCache, order: &LaunchOrder<'_>) -> 
             Ok(None) => LaunchResult::NoCapacity("the instance of this token has been terminated".to_owned()),
             Err(error) => LaunchResult::Unknown(error.to_string()),
         },
-    }
-}
-
-/// EC2 does not name the quota. Service Quotas is queried only now, once a run for each region.
-async fn over_quota(aws: &Aws, asked: &AnswerCache, candidate: &Candidate, refused: &CallError) -> LaunchResult {
-    let listed = asked.quotas(aws, &candidate.region).await.map_err(|error| error.to_string());
-    let (quota, about) = governing_quota(candidate, listed.as_deref().map_err(String::as_str));
-    LaunchResult::Quota(format!("{refused}; {about}"), quota)
+    })
 }
 
 fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jobs::{JobId, JobMachine, MachineHold, MachineSight};
+use jobs::{JobId, JobMachine, MachineHold, MachineObservation, MachineSight};
 use model::curfew_tags::{ATTEMPT, JOB, PROTECTED};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
@@ -20,22 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 const TERMINATE_INSTANCES: &str = "ec2:TerminateInstances";
 
-/// EC2's answer about one instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MachineObservation {
-    pub instance: ResourceId,
-    /// Its state. [`MachineSight::Unknown`] if EC2's answer leaves something out.
-    pub sight: MachineSight,
-    /// Launch time, if the instance is seen.
-    pub launched_at: Option<Timestamp>,
-    /// The value of its tag `curfew:job`.
-    pub job: Option<String>,
-    /// The number of its tag `curfew:attempt`.
-    pub attempt: Option<u32>,
-    /// The tag that keeps it from being terminated.
-    pub hold: Option<MachineHold>,
-}
-
 /// Observes these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is
 /// [`MachineSight::Absent`]. A filter selects them, because one unknown id in `InstanceIds` fails the whole call.
 ///
@@ -43,7 +27,7 @@ pub struct MachineObservation {
 ///
 /// # Errors
 /// If EC2's answer is incomplete.
-pub async fn observe_machines(
+pub(super) async fn observe_machines(
     aws: &Aws,
     region: &Region,
     ids: &[ResourceId],
@@ -117,7 +101,7 @@ fn observe_machine(mut instance: Instance, now: Timestamp) -> MachineObservation
 ///
 /// # Errors
 /// If it was not terminated. That includes a machine that EC2 does not know: it may appear a moment later.
-pub async fn terminate(aws: &Aws, job: &JobId, placed: &JobMachine, now: Timestamp) -> Result<(), CallError> {
+pub(super) async fn terminate(aws: &Aws, job: &JobId, placed: &JobMachine, now: Timestamp) -> Result<(), CallError> {
     let JobMachine { instance, region, .. } = placed;
     let ec2 = aws.ec2(region);
     let page = describe::page(ec2.describe_instances().instance_ids(instance.as_str()), region).await?;

@@ -1,4 +1,4 @@
-//! Every type that a job may use, in every zone where the region offers it and the account has a subnet.
+//! Every type that a job may use, the zones where the region offers it, and the account's subnets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -8,11 +8,11 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{
     ArchitectureType, GpuDeviceInfo, GpuInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
 };
-use jobs::{CapacityPool, MachineSpec};
+use jobs::{MachineKind, TypeOffering, TypeOfferings, ZoneSubnets};
 use model::id::{Region, ResourceId, TypeName};
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind, call_error};
+use crate::error::{CallError, call_error};
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 use crate::observe::{DESCRIBE_TYPES, FILTER_VALUES_MAX, filter};
 
@@ -26,24 +26,6 @@ const CPU_FAMILIES: [&str; 3] = ["c*", "m*", "r*"];
 
 const DESCRIBE_OFFERINGS: &str = "ec2:DescribeInstanceTypeOfferings";
 const DESCRIBE_SUBNETS: &str = "ec2:DescribeSubnets";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MachineKind {
-    /// Whole NVIDIA GPUs.
-    Gpu,
-    /// No accelerator.
-    Cpu,
-}
-
-/// Properties and zones of each type that is sold by the second.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct TypeOfferings {
-    kinds: BTreeMap<TypeName, TypeOffering>,
-    zones: BTreeSet<(TypeName, String)>,
-}
-
-/// One subnet a zone.
-pub(super) type Subnets = BTreeMap<String, ResourceId>;
 
 /// The named types, or all of a kind except bare metal; and their zones.
 pub(super) async fn offers(
@@ -70,57 +52,10 @@ async fn with_timeout<T>(
     tokio::time::timeout(TIMEOUT, asked).await.unwrap_or_else(too_long)
 }
 
-/// Every type in every zone that has it and a subnet.
-pub(super) fn pools_of(
-    region: &Region,
-    offers: &TypeOfferings,
-    subnets: &Subnets,
-    machine: &MachineSpec,
-) -> Result<Vec<CapacityPool>, CallError> {
-    if subnets.is_empty() && machine.regions.len() <= 1 {
-        return Err(no_subnet(region, &machine.subnets));
-    }
-    let pool = |(name, zone): &(TypeName, String)| {
-        let (kind, subnet) = (offers.kinds.get(name)?, subnets.get(zone)?);
-        Some(CapacityPool {
-            region: region.clone(),
-            zone: zone.clone(),
-            subnet: subnet.clone(),
-            instance_type: name.clone(),
-            architecture: kind.architecture.to_owned(),
-            gpus: kind.gpus,
-            gpu_name: kind.gpu_name.clone(),
-            gpu_memory_mib: kind.gpu_memory_mib,
-            vcpus: kind.vcpus,
-            memory_mib: kind.memory_mib,
-            spot: kind.spot,
-        })
-    };
-    Ok(offers.zones.iter().filter_map(pool).collect())
-}
-
-fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
-    let message = if named.is_empty() {
-        format!("{region} has no default subnet; name some under `[machine] subnets`")
-    } else {
-        let named: Vec<&str> = named.iter().map(ResourceId::as_str).collect();
-        format!("{region} has none of the subnets under `[machine] subnets`: {}", named.join(", "))
-    };
-    CallError::new(DESCRIBE_SUBNETS, region, CallErrorKind::Other, message)
-}
-
-/// Properties of a type that its pools take over.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TypeOffering {
-    pub(crate) architecture: &'static str,
-    pub(crate) vcpus: u32,
-    memory_mib: u32,
-    pub(crate) gpus: u32,
-    pub(crate) gpu_name: String,
-    pub(crate) gpu_memory_mib: u32,
-    pub(crate) spot: bool,
-    bare_metal: bool,
-    /// `true` if a job may get the type without naming it. A CPU type must be of this generation, and without credits for its CPU.
+/// A type with what decides whether a job may get it without naming it.
+struct DescribedType {
+    offering: TypeOffering,
+    /// `true` if it is no bare metal; a CPU type must be of this generation too, and without credits for its CPU.
     is_usual: bool,
 }
 
@@ -138,11 +73,11 @@ async fn kinds(
     named: &BTreeSet<TypeName>,
 ) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     if !named.is_empty() {
-        let mut kinds = BTreeMap::new();
+        let mut kinds = Vec::new();
         for names in named.iter().map(TypeName::as_str).collect::<Vec<_>>().chunks(FILTER_VALUES_MAX) {
             kinds.extend(kinds_like(ec2, region, machine, names.iter().copied()).await?);
         }
-        return Ok(kinds);
+        return Ok(kinds.into_iter().map(|(name, kind)| (name, kind.offering)).collect());
     }
     let families = match machine {
         MachineKind::Gpu => &FAMILIES[..],
@@ -153,8 +88,8 @@ async fn kinds(
         // An emulator of EC2 may not know wildcards, and AWS may add a family with another name.
         kinds = kinds_like(ec2, region, machine, []).await?;
     }
-    kinds.retain(|_, kind| !kind.bare_metal && kind.is_usual);
-    Ok(kinds)
+    let usual = kinds.into_iter().filter(|(_, kind)| kind.is_usual);
+    Ok(usual.map(|(name, kind)| (name, kind.offering)).collect())
 }
 
 /// The types with a name that matches one of the patterns; all, without patterns.
@@ -163,7 +98,7 @@ async fn kinds_like<'a>(
     region: &Region,
     machine: MachineKind,
     patterns: impl IntoIterator<Item = &'a str>,
-) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
+) -> Result<BTreeMap<TypeName, DescribedType>, CallError> {
     let patterns: Vec<&str> = patterns.into_iter().collect();
     let mut call = ec2.describe_instance_types();
     if !patterns.is_empty() {
@@ -184,7 +119,7 @@ async fn kinds_like<'a>(
 
 /// `None` for types that no job of that kind can use: with an accelerator, or without an NVIDIA GPU; with a part of one (it needs another driver
 /// than that of the Deep Learning AMI); of an architecture without an agent; or sold only in Capacity Blocks.
-fn kind(info: &InstanceTypeInfo, machine: MachineKind) -> Option<TypeOffering> {
+fn kind(info: &InstanceTypeInfo, machine: MachineKind) -> Option<DescribedType> {
     let devices = info.gpu_info.as_ref().map(GpuInfo::gpus).unwrap_or_default();
     let is_nvidia = |gpu: &GpuDeviceInfo| gpu.manufacturer().is_some_and(|name| name.eq_ignore_ascii_case("nvidia"));
     let is_whole = |gpu: &GpuDeviceInfo| gpu.gpu_partition_size.is_none_or(|size| size >= 1.0);
@@ -202,17 +137,19 @@ fn kind(info: &InstanceTypeInfo, machine: MachineKind) -> Option<TypeOffering> {
     };
     let sold = |class| info.supported_usage_classes().contains(&class);
     let memory_mib = info.memory_info.as_ref().and_then(|memory| memory.size_in_mib);
-    (is_of_kind && sold(UsageClassType::OnDemand)).then(|| TypeOffering {
-        architecture,
-        vcpus: whole(info.v_cpu_info.as_ref().and_then(|vcpus| vcpus.default_v_cpus)),
-        memory_mib: memory_mib.and_then(|mib| u32::try_from(mib).ok()).unwrap_or_default(),
-        gpus,
-        gpu_name: devices.iter().find_map(GpuDeviceInfo::name).unwrap_or_default().to_owned(),
-        gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),
-        spot: sold(UsageClassType::Spot),
-        bare_metal: info.bare_metal == Some(true),
-        is_usual: machine == MachineKind::Gpu
-            || info.current_generation == Some(true) && info.burstable_performance_supported != Some(true),
+    let is_usual = machine == MachineKind::Gpu
+        || info.current_generation == Some(true) && info.burstable_performance_supported != Some(true);
+    (is_of_kind && sold(UsageClassType::OnDemand)).then(|| DescribedType {
+        offering: TypeOffering {
+            architecture,
+            vcpus: whole(info.v_cpu_info.as_ref().and_then(|vcpus| vcpus.default_v_cpus)),
+            memory_mib: memory_mib.and_then(|mib| u32::try_from(mib).ok()).unwrap_or_default(),
+            gpus,
+            gpu_name: devices.iter().find_map(GpuDeviceInfo::name).unwrap_or_default().to_owned(),
+            gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),
+            spot: sold(UsageClassType::Spot),
+        },
+        is_usual: is_usual && info.bare_metal != Some(true),
     })
 }
 
@@ -256,11 +193,15 @@ async fn zones(
 }
 
 /// One subnet a zone: from the named ones, or the default ones. By a filter, because the named subnets may be in several regions.
-pub(super) async fn subnets(aws: &Aws, region: &Region, named: &BTreeSet<ResourceId>) -> Result<Subnets, CallError> {
+pub(super) async fn subnets(
+    aws: &Aws,
+    region: &Region,
+    named: &BTreeSet<ResourceId>,
+) -> Result<ZoneSubnets, CallError> {
     with_timeout(DESCRIBE_SUBNETS, region, all_subnets(&aws.ec2(region), region, named)).await
 }
 
-async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>) -> Result<Subnets, CallError> {
+async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>) -> Result<ZoneSubnets, CallError> {
     let named: Vec<&str> = named.iter().map(ResourceId::as_str).collect();
     let wanted = if named.is_empty() {
         vec![filter("default-for-az", ["true"])]

@@ -73,8 +73,9 @@ fn vcpu_class(metric: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use execution::jobs::AnswerCache;
+
     use super::*;
-    use crate::jobs::AnswerCache;
     use crate::replay::{ReplayAnswer, ReplayedCalls, aws};
 
     fn quota(code: &str, name: &str, metric: &str) -> String {

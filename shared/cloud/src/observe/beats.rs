@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId, TypeName};
 use model::instance;
 use model::instance::{DescribedInstance, Instance, InstanceState};
 use model::observation::{Gap, GapKind, Observation};
-use ports::BudgetCloud;
+use ports::{BudgetCloud, PriceCloud};
 
 use super::instances::machines;
 use super::pages::{PAGE_SIZE, all_pages};
@@ -22,6 +22,18 @@ use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_VOLUMES};
 use crate::error::CallError;
 use crate::{cost_explorer, sagemaker};
+
+impl PriceCloud for Aws {
+    async fn prices(
+        &self,
+        known: &mut PriceDocument,
+        wanted: &PriceQueries,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Vec<Gap> {
+        crate::prices(self, known, wanted, now, timeout).await
+    }
+}
 
 impl BudgetCloud for Aws {
     /// One observation of each of these regions, all at once. It includes terminated instances while EC2 shows them: "terminated instances
@@ -52,16 +64,6 @@ impl BudgetCloud for Aws {
         timeout: Duration,
     ) -> Observation<SageMakerObservation> {
         sagemaker::bills(self, regions, now, timeout).await
-    }
-
-    async fn prices(
-        &self,
-        known: &mut PriceDocument,
-        wanted: &PriceQueries,
-        now: Timestamp,
-        timeout: Duration,
-    ) -> Vec<Gap> {
-        crate::prices(self, known, wanted, now, timeout).await
     }
 
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {

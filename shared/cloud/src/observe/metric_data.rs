@@ -42,7 +42,7 @@ impl InstanceCloud for Aws {
         questions: impl Iterator<Item = MetricQuestion>,
         until: Timestamp,
     ) -> Answered {
-        let questions = questions.inspect(|_| self.add_usage(RunUsage { metrics: 1, ..RunUsage::default() }));
+        let questions = questions.inspect(|_| self.meter.add(RunUsage { metrics: 1, ..RunUsage::default() }));
         let client = &self.cloudwatch(region);
         let calls = batches(questions, until).map(|batch| async move {
             let samples = ask_batch(client, region, &batch).await;

@@ -73,7 +73,7 @@ async fn part_of_history(
     });
     let queries: Vec<_> = queries.collect();
     let metrics = u64::try_from(queries.len()).unwrap_or(u64::MAX);
-    aws.add_usage(RunUsage { metrics, ..RunUsage::default() });
+    aws.meter.add(RunUsage { metrics, ..RunUsage::default() });
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     let complete: BTreeSet<usize> = answers(client, region, span, queries, PAGES_MAX, |place, more| {
         samples.entry(place).or_default().extend(more);

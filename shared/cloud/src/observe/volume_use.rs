@@ -37,7 +37,7 @@ pub async fn volume_uses(
         let client = &client;
         let answers = calls(asks, now).into_iter().map(|call| async move {
             let asked = call.questions.len();
-            aws.add_usage(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
+            aws.meter.add(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
             (asked, uses(client, region, call).await)
         });
         let mut answers = stream::iter(answers).buffer_unordered(CALLS_AT_ONCE_MAX);

@@ -44,7 +44,7 @@ impl SageMakerCloud for Aws {
             let client = &client;
             let calls = batches(questions).into_iter().map(|batch| async move {
                 let asked = batch.len();
-                self.add_usage(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
+                self.meter.add(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
                 let answered = ask(client, region, &batch).await;
                 (batch, answered)
             });

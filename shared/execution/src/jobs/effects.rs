@@ -2,16 +2,15 @@
 
 use std::sync::PoisonError;
 
-use cloud::CallErrorKind;
-use cloud::jobs::LaunchOrder;
 use jobs::machine_role::{MachineRole, missing_role};
 use jobs::{
-    Effect, EffectResult, HoldReason, Job, JobMachine, JobTransition, LaunchRefusals, LaunchRequest, LaunchResult,
-    MachineIdentity, Phase, TransitionKind, documents, launch_id, launch_tags, user_data,
+    Effect, EffectResult, HoldReason, Job, JobMachine, JobTransition, LaunchOrder, LaunchRefusals, LaunchRequest,
+    LaunchResult, MachineIdentity, Phase, TransitionKind, documents, launch_id, launch_tags, user_data,
 };
 use model::observation::{Gap, GapKind};
 use model::team_role::team_role;
 use plan::report::{JobAction, JobStep, OutcomeKind, StepOutcome};
+use ports::{CallErrorKind, JobCloud as _};
 use store::ReconcilerDocuments as _;
 
 use super::JobsRun;
@@ -135,7 +134,7 @@ impl JobsRun<'_> {
             user_data: &user_data(&identity),
             profile: profile.as_deref(),
         };
-        let answer = cloud::jobs::launch(self.run.cloud, &self.asked, &order).await;
+        let answer = self.asked.launch(self.run.cloud, &order).await;
         let (instance_type, zone) = (launch.candidate.instance_type.as_str(), launch.candidate.zone.as_str());
         tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?answer, "launch");
         if let LaunchResult::Unknown(why) = &answer {
@@ -157,7 +156,7 @@ impl JobsRun<'_> {
 
     pub(super) async fn terminate(&self, job: &Job, placed: &JobMachine) {
         let JobMachine { instance, region, .. } = placed;
-        let ended = cloud::jobs::terminate(self.run.cloud, &job.job, placed, self.now()).await;
+        let ended = self.run.cloud.terminate(&job.job, placed, self.now()).await;
         tracing::info!(job = %job.job, instance = instance.as_str(), region = region.as_str(), ended = ?ended, "terminate");
         let outcome = match &ended {
             Ok(()) => StepOutcome::from_kind(OutcomeKind::Done),

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloud::jobs::MachineObservation;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
-    JobFacts, JobMachine, MachineHold, MachineSight, NeededFacts, PendingDecision, needed_facts,
+    JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
-use ports::Documents as _;
+use ports::{Documents as _, JobCloud as _};
 use store::{MachineDocument, MachineDocuments as _, ReconcilerDocuments as _, StoreError};
 
 use super::JobsRun;
@@ -72,9 +71,9 @@ impl JobsRun<'_> {
                 by_region.entry(region.clone()).or_default().push(instance.clone());
             }
         }
-        let aws = self.run.cloud;
+        let cloud = self.run.cloud;
         let looks = by_region.into_iter().map(|(region, ids)| async move {
-            let observed = cloud::jobs::observe_machines(aws, &region, &ids, now).await;
+            let observed = cloud.observe_machines(&region, &ids, now).await;
             (region, ids, observed)
         });
         for (region, ids, observed) in join_all(looks).await {
@@ -135,7 +134,7 @@ impl JobsRun<'_> {
             return seen;
         }
         let id = std::slice::from_ref(&placed.instance);
-        match cloud::jobs::observe_machines(self.run.cloud, &placed.region, id, self.now()).await {
+        match self.run.cloud.observe_machines(&placed.region, id, self.now()).await {
             Ok(machines) => machines.into_iter().next().map(|one| (one.sight, one.hold)).unwrap_or_default(),
             Err(error) => {
                 self.gap(error.gap());

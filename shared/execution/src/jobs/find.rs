@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use cloud::CallError;
-use cloud::jobs::MachineObservation;
 use futures::{StreamExt, stream};
 use jobs::backlog::{Backlog, JobEntry};
 use jobs::inbox::is_answerable;
 use jobs::keys::{job_of_key, sweep_of_active_key};
-use jobs::{JobId, ShareLimits, by_priority, is_index_search_due, is_searched};
+use jobs::{JobId, MachineObservation, ShareLimits, by_priority, is_index_search_due, is_searched};
 use model::id::{Region, ResourceId};
 use model::listing::ListedObject;
 use model::observation::{Gap, GapKind};
-use ports::JobDocuments as _;
+use ports::{CallError, JobCloud as _, JobDocuments as _};
 use store::{InboxDocuments as _, ReconcilerDocuments as _, StoreError};
 
 use super::work::RANKINGS_MAX;
@@ -34,7 +32,7 @@ pub(super) async fn observe_hinted_machine(
     hint: &EventHint,
 ) -> Option<Result<Vec<MachineObservation>, CallError>> {
     let EventHint::Instance { region, instance, .. } = hint else { return None };
-    Some(cloud::jobs::observe_machines(run.cloud, region, std::slice::from_ref(instance), run.now).await)
+    Some(run.cloud.observe_machines(region, std::slice::from_ref(instance), run.now).await)
 }
 
 impl JobsRun<'_> {

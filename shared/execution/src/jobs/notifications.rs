@@ -11,8 +11,7 @@ use model::notification_log::{HeadlineObject, NO_TEAM, Notification, Notificatio
 use model::observation::Gap;
 use notify::Recipients;
 use plan::report::{JobsReport, Report, RunUsage};
-use ports::Cloud as _;
-use ports::Documents as _;
+use ports::{Cloud as _, Documents as _, JobCloud as _};
 use store::{ReconcilerDocuments as _, StoreError, SweepDocuments as _};
 
 use super::inbox::Acceptance;

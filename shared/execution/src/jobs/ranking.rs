@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::price::{PriceBook, PriceDocument};
-use cloud::CallErrorKind;
 use futures::future::join_all;
 use jobs::machine_role::depends_on_jobs;
 use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, LaunchPolicy, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind};
+use ports::CallErrorKind;
 use store::ReconcilerDocuments as _;
 
 use super::JobsRun;

@@ -1,8 +1,8 @@
+use execution::jobs::AnswerCache;
 use jobs::JobTerms;
 use model::config::Config;
 
 use super::*;
-use crate::jobs::AnswerCache;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, page_of};
 
 const AMI: &str = "ami-0123456789abcdef0";

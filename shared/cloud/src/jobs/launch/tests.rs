@@ -3,7 +3,8 @@ mod tokens;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
-use jobs::{Candidate, GpuSpec, MachineImage, MachineSpec, QuotaCode};
+use execution::jobs::AnswerCache;
+use jobs::{Candidate, GpuSpec, JobTerms, MachineImage, MachineSpec, QuotaCode};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, aws_that_repeats, instance_xml, instances_page};
@@ -68,7 +69,7 @@ async fn ordered(launch: &LaunchRequest, machine: MachineSpec, user_data: &str, 
         ("curfew:job".to_owned(), "vision/a-0123abcd".to_owned()),
     ]);
     let order = LaunchOrder { launch, terms: &terms(machine), tags: &tags, user_data, profile: Some("curfew-job") };
-    super::launch(aws, &AnswerCache::default(), &order).await
+    AnswerCache::default().launch(aws, &order).await
 }
 
 /// The parameters of the only call of this launch.

@@ -1,7 +1,7 @@
-use jobs::{GpuSpec, JobTerms};
+use execution::jobs::AnswerCache;
+use jobs::{CapacityPool, GpuSpec, JobTerms, MachineSpec};
 
 use super::*;
-use crate::jobs::AnswerCache;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, page_of};
 
 /// A type that is sold on demand and on Spot; `gpus` is the inside of `gpuInfo.gpus`.

@@ -27,7 +27,7 @@ use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use ports::{
     ActivityDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError, Documents,
-    Ec2Write, LedgerDocuments, StoreError, Versioned,
+    Ec2Write, LedgerDocuments, PriceCloud, StoreError, Versioned,
 };
 use serde::Serialize;
 
@@ -138,14 +138,7 @@ impl Cloud for Account<'_> {
     }
 }
 
-impl BudgetCloud for Account<'_> {
-    async fn looks(&self, _regions: &[Region], _timeout: Duration) -> Observation<RegionObservation> {
-        let world = self.world.borrow();
-        let instances = world.machines.iter().filter_map(|machine| machine.sighting(self.now, &world.jobs)).collect();
-        let look = RegionObservation { region: self.home.clone(), whole: true, instances, volumes: Vec::new() };
-        Observation { items: vec![look], gaps: Vec::new() }
-    }
-
+impl PriceCloud for Account<'_> {
     async fn prices(
         &self,
         known: &mut PriceDocument,
@@ -159,6 +152,15 @@ impl BudgetCloud for Account<'_> {
             known.learn_listed(region.clone(), name.clone(), price, now);
         }
         Vec::new()
+    }
+}
+
+impl BudgetCloud for Account<'_> {
+    async fn looks(&self, _regions: &[Region], _timeout: Duration) -> Observation<RegionObservation> {
+        let world = self.world.borrow();
+        let instances = world.machines.iter().filter_map(|machine| machine.sighting(self.now, &world.jobs)).collect();
+        let look = RegionObservation { region: self.home.clone(), whole: true, instances, volumes: Vec::new() };
+        Observation { items: vec![look], gaps: Vec::new() }
     }
 
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {

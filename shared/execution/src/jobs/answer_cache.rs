@@ -5,24 +5,22 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jobs::team_access::check_image;
-use jobs::{CapacityPool, JobTerms, LaunchObstacle, ListedQuota, MachineImage, image_source};
+use jobs::{
+    Candidate, CapacityPool, JobTerms, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage,
+    MachineKind, MachineSpec, TypeOfferings, ZoneSubnets, governing_quota, image_source,
+};
 use model::config::Config;
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::image_source::ImageSource;
+use ports::{CallError, CallErrorKind, JobCloud, VcpuQuotaExceeded};
 use tokio::sync::OnceCell;
-
-use super::image::image;
-use super::pools::{MachineKind, Subnets, TypeOfferings, offers, pools_of, subnets};
-use super::quotas::list_quotas;
-use crate::aws::Aws;
-use crate::error::CallError;
 
 /// The answers of one run. A refusal counts as an answer too: repeating a throttled call for the next job would not help. The next run asks
 /// again.
 #[derive(Debug, Default)]
 pub struct AnswerCache {
     offers: CachedAnswers<(Region, MachineKind, BTreeSet<TypeName>), Result<TypeOfferings, CallError>>,
-    subnets: CachedAnswers<(Region, BTreeSet<ResourceId>), Result<Subnets, CallError>>,
+    subnets: CachedAnswers<(Region, BTreeSet<ResourceId>), Result<ZoneSubnets, CallError>>,
     images: CachedAnswers<(Region, String, ImageSource), Result<MachineImage, LaunchObstacle>>,
     quotas: CachedAnswers<Region, Result<Vec<ListedQuota>, CallError>>,
 }
@@ -36,16 +34,26 @@ impl AnswerCache {
     ///
     /// # Errors
     /// If EC2's answer is incomplete, or there is no subnet to launch in.
-    pub async fn pools(&self, aws: &Aws, region: &Region, terms: &JobTerms) -> Result<Vec<CapacityPool>, CallError> {
+    pub async fn pools(
+        &self,
+        cloud: &impl JobCloud,
+        region: &Region,
+        terms: &JobTerms,
+    ) -> Result<Vec<CapacityPool>, CallError> {
         let types: BTreeSet<TypeName> = terms.types().0.iter().cloned().collect();
-        let machine = if terms.is_cpu_job() { MachineKind::Cpu } else { MachineKind::Gpu };
+        let kind = MachineKind::from_terms(terms);
         let named: BTreeSet<ResourceId> = terms.machine.subnets.iter().cloned().collect();
+        let list_offers = Box::pin(cloud.list_offerings(region, kind, &types));
+        let list_subnets = Box::pin(cloud.list_subnets(region, &named));
         let (offers, subnets) = futures::join!(
-            self.offers
-                .get_or_ask((region.clone(), machine, types.clone()), Box::pin(offers(aws, region, machine, &types))),
-            self.subnets.get_or_ask((region.clone(), named.clone()), Box::pin(subnets(aws, region, &named))),
+            self.offers.get_or_ask((region.clone(), kind, types.clone()), list_offers),
+            self.subnets.get_or_ask((region.clone(), named.clone()), list_subnets),
         );
-        pools_of(region, &offers?, &subnets?, &terms.machine)
+        let (offers, subnets) = (offers?, subnets?);
+        if subnets.is_empty() && terms.machine.regions.len() <= 1 {
+            return Err(no_subnet(region, &terms.machine));
+        }
+        Ok(offers.pools(region, &subnets))
     }
 
     /// The image of that architecture (`x86_64`, `arm64`) in that region, in two calls at most. All jobs of a run are of the same agent
@@ -56,14 +64,14 @@ impl AnswerCache {
     /// cloud-init.
     pub async fn image(
         &self,
-        aws: &Aws,
+        cloud: &impl JobCloud,
         region: &Region,
         architecture: &str,
         source: &ImageSource,
         agent_sha256: &str,
     ) -> Result<MachineImage, LaunchObstacle> {
         let question = (region.clone(), architecture.to_owned(), source.clone());
-        self.images.get_or_ask(question, Box::pin(image(aws, region, architecture, source, agent_sha256))).await
+        self.images.get_or_ask(question, Box::pin(cloud.find_image(region, architecture, source, agent_sha256))).await
     }
 
     /// The image that a job's machine boots: that which the job names, if its team may, or that of the configuration.
@@ -72,14 +80,14 @@ impl AnswerCache {
     /// As [`AnswerCache::image`]; or the team may not have it, or EC2 does not say that all may.
     pub async fn machine_image(
         &self,
-        aws: &Aws,
+        cloud: &impl JobCloud,
         (region, architecture): (&Region, &str),
         (terms, team): (&JobTerms, &TeamName),
         config: &Config,
         agent_sha256: &str,
     ) -> Result<MachineImage, LaunchObstacle> {
         let look =
-            |source: ImageSource| async move { self.image(aws, region, architecture, &source, agent_sha256).await };
+            |source: ImageSource| async move { self.image(cloud, region, architecture, &source, agent_sha256).await };
         let image = look(image_source(terms, config)).await?;
         let Err(refused) = check_image(terms.machine.ami.is_some(), &image, team, config) else { return Ok(image) };
         match look(config.jobs.image.clone()).await {
@@ -92,9 +100,34 @@ impl AnswerCache {
     ///
     /// # Errors
     /// If Service Quotas does not list them.
-    pub(super) async fn quotas(&self, aws: &Aws, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
-        self.quotas.get_or_ask(region.clone(), Box::pin(list_quotas(aws, region))).await
+    pub async fn quotas(&self, cloud: &impl JobCloud, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
+        self.quotas.get_or_ask(region.clone(), Box::pin(cloud.list_quotas(region))).await
     }
+
+    /// Launches, and returns the result. The same order can be repeated to learn the result of the first.
+    pub async fn launch(&self, cloud: &impl JobCloud, order: &LaunchOrder<'_>) -> LaunchResult {
+        match cloud.launch(order).await {
+            Ok(result) => result,
+            Err(VcpuQuotaExceeded(refused)) => self.name_quota(cloud, &order.launch.candidate, &refused).await,
+        }
+    }
+
+    /// EC2 does not name the quota. Service Quotas is queried only now, once a run for each region.
+    async fn name_quota(&self, cloud: &impl JobCloud, candidate: &Candidate, refused: &CallError) -> LaunchResult {
+        let listed = self.quotas(cloud, &candidate.region).await.map_err(|error| error.to_string());
+        let (quota, about) = governing_quota(candidate, listed.as_deref().map_err(String::as_str));
+        LaunchResult::Quota(format!("{refused}; {about}"), quota)
+    }
+}
+
+fn no_subnet(region: &Region, machine: &MachineSpec) -> CallError {
+    let message = if machine.subnets.is_empty() {
+        format!("{region} has no default subnet; name some under `[machine] subnets`")
+    } else {
+        let named = machine.subnets.iter().map(ResourceId::as_str).collect::<Vec<_>>().join(", ");
+        format!("{region} has none of the subnets under `[machine] subnets`: {named}")
+    };
+    CallError::new("ec2:DescribeSubnets", region, CallErrorKind::Other, message)
 }
 
 /// Answers by query. A second caller of a query in progress waits for its answer.

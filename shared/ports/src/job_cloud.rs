@@ -1,0 +1,94 @@
+//! AWS calls of a run about jobs.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use jobs::{
+    JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage, MachineKind,
+    MachineObservation, TypeOfferings, ZoneSubnets,
+};
+use model::channels::MessageTopics;
+use model::id::{Region, ResourceId, TypeName};
+use model::image_source::ImageSource;
+use plan::report::RunUsage;
+
+use crate::{CallError, PriceCloud};
+
+/// A launch that a quota of vCPUs refused. EC2 does not say which one: [`JobCloud::list_quotas`] has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VcpuQuotaExceeded(pub CallError);
+
+/// AWS calls of a run about jobs.
+pub trait JobCloud: PriceCloud {
+    /// Returns `true` if a topic has a confirmed subscription.
+    ///
+    /// # Errors
+    /// If the subscriptions of a topic cannot be listed, and no other has one.
+    async fn has_confirmed_subscription(&self, topics: &MessageTopics) -> Result<bool, CallError>;
+
+    /// Counts usage again that a run has taken and left in no record. A simulated account bills nothing.
+    fn add_usage(&self, _: RunUsage) {}
+
+    /// Observes these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is
+    /// [`MachineSight::Absent`](jobs::MachineSight::Absent).
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    async fn observe_machines(
+        &self,
+        region: &Region,
+        instances: &[ResourceId],
+        now: Timestamp,
+    ) -> Result<Vec<MachineObservation>, CallError>;
+
+    /// The types of a kind that are sold by the second, with the zones that offer them. Only the named types, if there are any; otherwise
+    /// all except bare metal, which boots for longer than a job waits for its first heartbeat.
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    async fn list_offerings(
+        &self,
+        region: &Region,
+        kind: MachineKind,
+        named: &BTreeSet<TypeName>,
+    ) -> Result<TypeOfferings, CallError>;
+
+    /// One subnet a zone, that with the most free addresses: of the named ones, or of the default ones.
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    async fn list_subnets(&self, region: &Region, named: &BTreeSet<ResourceId>) -> Result<ZoneSubnets, CallError>;
+
+    /// The image of that architecture (`x86_64`, `arm64`) in that region, for the agent with that hash.
+    ///
+    /// # Errors
+    /// There is none that can run a job: it must exist for that architecture, and have Linux without a price of its own, EBS, and
+    /// cloud-init.
+    async fn find_image(
+        &self,
+        region: &Region,
+        architecture: &str,
+        source: &ImageSource,
+        agent_sha256: &str,
+    ) -> Result<MachineImage, LaunchObstacle>;
+
+    /// The quotas of EC2 in that region.
+    ///
+    /// # Errors
+    /// If Service Quotas does not list them.
+    async fn list_quotas(&self, region: &Region) -> Result<Vec<ListedQuota>, CallError>;
+
+    /// Launches, and returns the result. The same order can be repeated to learn the result of the first: EC2 answers a known token with the
+    /// instance that it launched for it, in whatever state. An old token is only looked up.
+    ///
+    /// # Errors
+    /// If a quota of vCPUs is used up. Every other failure is a [`LaunchResult`].
+    async fn launch(&self, order: &LaunchOrder<'_>) -> Result<LaunchResult, VcpuQuotaExceeded>;
+
+    /// Terminates this machine, if it has that job's tag, and no tag that keeps it ([`MachineHold`](jobs::MachineHold)): somebody may have
+    /// written one since it was observed. A machine that is shutting down or gone is no error.
+    ///
+    /// # Errors
+    /// If it was not terminated. That includes a machine that EC2 does not know: it may appear a moment later.
+    async fn terminate(&self, job: &JobId, machine: &JobMachine, now: Timestamp) -> Result<(), CallError>;
+}
