@@ -34,16 +34,40 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::{Gap, GapKind};
 use plan::report::{JobStep, JobsReport, RunUsage};
-use ports::JobCloud as _;
-use store::{ConfigLoadError, ReconcilerDocuments as _, StoreError, Versioned};
+use ports::{
+    BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments, JobCloud, ReconcilerDocuments,
+    StoreError, SweepDocuments, TriggerDocuments, Versioned,
+};
 
-use crate::clients::Run;
-use crate::{RESERVE, answer_timeout, catch_bug, prices};
+use crate::{RESERVE, Run, answer_timeout, catch_bug, prices};
 
 pub use agents::AgentBinaries;
 pub use answer_cache::AnswerCache;
 use facts::MachineSightings;
 pub use jobs::Arrival;
+
+/// All documents of a run about jobs.
+pub trait JobRunDocuments:
+    Documents
+    + BudgetDocuments
+    + ReconcilerDocuments
+    + InboxDocuments
+    + BacklogDocuments
+    + SweepDocuments
+    + TriggerDocuments
+{
+}
+
+impl<D> JobRunDocuments for D where
+    D: Documents
+        + BudgetDocuments
+        + ReconcilerDocuments
+        + InboxDocuments
+        + BacklogDocuments
+        + SweepDocuments
+        + TriggerDocuments
+{
+}
 
 /// A hint from an event, which tells a run what to read now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +117,12 @@ pub enum ReconcileError {
 }
 
 /// The state of one run.
-struct JobsRun<'a> {
-    run: &'a Run<'a>,
+struct JobsRun<'a, C, D> {
+    run: &'a Run<'a, C, D>,
     config: &'a Config,
     agents: &'a AgentBinaries,
     /// The instance profile for jobs that name none.
     profile: Option<&'a str>,
-    /// `true` if this run may launch and terminate machines.
     /// `true` in enforce mode.
     enforces: bool,
     subscription: ConfirmedSubscription,
@@ -134,7 +157,7 @@ struct RunFindings {
     accepted_sweeps: Vec<inbox::Acceptance>,
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Returns `true` if the run may begin or end something of this job.
     fn may_act(&self, job: &Job) -> bool {
         self.enforces && (self.subscription == ConfirmedSubscription::Found || was_launched(job))
@@ -198,7 +221,7 @@ impl JobsRun<'_> {
 /// If the configuration was refused or could not be read, or the event names a foreign bucket: nothing was done. If an arrival was not recorded:
 /// all else was done.
 pub async fn reconcile(
-    run: &Run<'_>,
+    run: &Run<'_, impl JobCloud, impl JobRunDocuments>,
     setup: &DeploymentSetup,
     mut hint: EventHint,
     arrivals: Vec<Arrival>,
@@ -284,7 +307,7 @@ enum ConfirmedSubscription {
     Unknown,
 }
 
-async fn find_subscription(run: &Run<'_>) -> (ConfirmedSubscription, Option<Gap>) {
+async fn find_subscription(run: &Run<'_, impl JobCloud, impl JobRunDocuments>) -> (ConfirmedSubscription, Option<Gap>) {
     if run.mode == Mode::Observe {
         return (ConfirmedSubscription::Found, None);
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jobs::LaunchObstacle;
 use model::digest::sha256_hex;
-use store::{ReconcilerDocuments as _, Store, StoreError};
+use ports::{ReconcilerDocuments, StoreError};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The most bytes of an agent. The deployed one has a few megabytes; an unoptimised one, with its line tables, 130.
@@ -53,7 +53,7 @@ impl AgentBinaries {
     ///
     /// # Errors
     /// The bucket refuses it.
-    pub(super) async fn keep(&self, sha256: &str, store: &Store) -> Result<(), StoreError> {
+    pub(super) async fn keep(&self, sha256: &str, store: &impl ReconcilerDocuments) -> Result<(), StoreError> {
         let mut kept = self.kept.lock().await;
         let mut all = self.read.get().into_iter().flat_map(BTreeMap::values);
         let agent = all.find(|agent| agent.sha256 == sha256);

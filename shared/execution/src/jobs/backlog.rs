@@ -11,14 +11,14 @@ use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind, Paragraph,
     RepeatPolicy, Severity,
 };
-use store::{BacklogDocuments as _, ReconcilerDocuments as _, StoreError};
+use ports::{JobCloud, StoreError};
 
-use super::JobsRun;
+use super::{JobRunDocuments, JobsRun};
 use crate::AT_ONCE;
 
 type Queues<T> = BTreeMap<String, BacklogQueue<T>>;
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Takes a share of each team's folder. `read` selects the pending entries of a list: it gets the folder, the list, and whether earlier runs
     /// could not take the whole folder either. A folder that cannot be listed is a gap.
     pub(super) async fn take_backlog<T: QueueItem>(

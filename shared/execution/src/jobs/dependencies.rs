@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use jobs::{DependencyState, Job, JobId};
-use store::{ReconcilerDocuments as _, StoreError, SweepDocuments as _};
+use ports::{JobCloud, StoreError};
 use tokio::sync::Mutex;
 
-use super::JobsRun;
 use super::find::NamedJob;
+use super::{JobRunDocuments, JobsRun};
 
 /// The state of each job, or the reason why it could not be read.
 pub(super) type KnownDependencies = Mutex<BTreeMap<JobId, Result<DependencyState, StoreError>>>;
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Remembers the states that were read of all unfinished jobs. A sweep with one of them is unfinished, unless that one has failed.
     pub(super) fn remember_states(&mut self, named: &[NamedJob]) {
         let known = self.dependencies.get_mut();

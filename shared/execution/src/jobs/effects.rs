@@ -10,16 +10,20 @@ use jobs::{
 use model::observation::{Gap, GapKind};
 use model::team_role::team_role;
 use plan::report::{JobAction, JobStep, OutcomeKind, StepOutcome};
-use ports::{CallErrorKind, JobCloud as _};
-use store::ReconcilerDocuments as _;
+use ports::{CallErrorKind, JobCloud};
 
-use super::JobsRun;
-use super::facts::JobDocuments;
+use super::facts::KnownDocuments;
 use super::notifications::is_notified;
+use super::{JobRunDocuments, JobsRun};
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Carries one effect out and returns its result; `None` if it has none, or the round cannot continue.
-    pub(super) async fn carry_out(&self, job: &Job, effect: &Effect, known: &mut JobDocuments) -> Option<EffectResult> {
+    pub(super) async fn carry_out(
+        &self,
+        job: &Job,
+        effect: &Effect,
+        known: &mut KnownDocuments,
+    ) -> Option<EffectResult> {
         let home = self.run.cloud.home();
         match effect {
             Effect::Record(note) => self.note(job, note),

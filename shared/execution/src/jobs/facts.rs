@@ -10,11 +10,10 @@ use jobs::{
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
-use ports::{Documents as _, JobCloud as _};
-use store::{MachineDocument, MachineDocuments as _, ReconcilerDocuments as _, StoreError};
+use ports::{JobCloud, MachineDocument, StoreError};
 
-use super::JobsRun;
 use super::find::NamedJob;
+use super::{JobRunDocuments, JobsRun};
 
 /// The function that stops instances.
 const REAPER: &str = "reap-instances";
@@ -39,7 +38,7 @@ impl MachineSightings {
 /// The documents of one job that this run has read. Each is read once, because a run takes seconds.
 #[derive(Debug, Default)]
 #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
-pub(super) struct JobDocuments {
+pub(super) struct KnownDocuments {
     head: Option<Option<Head>>,
     cancel: Option<Option<CancelRequest>>,
     heartbeat: Option<(u32, Option<Timestamp>)>,
@@ -58,7 +57,7 @@ pub(super) struct JobDocuments {
     pub(super) changed: BTreeSet<ResourceId>,
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Describes the machines of all jobs at once: one call a region.
     pub(super) async fn describe_machines(&mut self, named: &[NamedJob]) {
         let now = self.now();
@@ -93,7 +92,7 @@ impl JobsRun<'_> {
     pub(super) async fn facts(
         &self,
         decision: &PendingDecision<Box<Job>>,
-        known: &mut JobDocuments,
+        known: &mut KnownDocuments,
         now: Timestamp,
     ) -> JobFacts {
         let (job, wants) = (decision.job(), decision.needed_facts(now));
@@ -128,7 +127,7 @@ impl JobsRun<'_> {
         }
     }
 
-    async fn sight(&self, placed: Option<&JobMachine>, known: &JobDocuments) -> MachineSighting {
+    async fn sight(&self, placed: Option<&JobMachine>, known: &KnownDocuments) -> MachineSighting {
         let Some(placed) = placed else { return MachineSighting::default() };
         if let Some(seen) = self.sights.find(placed).filter(|_| !known.changed.contains(&placed.instance)) {
             return seen;
@@ -161,7 +160,7 @@ impl JobsRun<'_> {
     }
 
     /// Reads the wanted facts that were not read yet. A failed read leaves the fact unknown.
-    async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut JobDocuments) {
+    async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut KnownDocuments) {
         let (store, id, attempt) = (self.run.store, &job.job, job.machine_attempt());
         let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
         let cancel =
@@ -194,7 +193,7 @@ impl JobsRun<'_> {
     #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
     fn believe_or_report<T>(
         &self,
-        known: &mut JobDocuments,
+        known: &mut KnownDocuments,
         read: Option<Result<MachineDocument<T>, StoreError>>,
     ) -> Option<Option<T>> {
         let (believed, refused) = self.read_or_report(read)?.into_parts();

@@ -10,13 +10,11 @@ use jobs::{JobId, MachineObservation, ShareLimits, by_priority, is_index_search_
 use model::id::{Region, ResourceId};
 use model::listing::ListedObject;
 use model::observation::{Gap, GapKind};
-use ports::{CallError, JobCloud as _, JobDocuments as _};
-use store::{InboxDocuments as _, ReconcilerDocuments as _, StoreError};
+use ports::{CallError, JobCloud, StoreError};
 
 use super::work::RANKINGS_MAX;
-use super::{EventHint, JobsRun, ReadJob};
-use crate::AT_ONCE;
-use crate::clients::Run;
+use super::{EventHint, JobRunDocuments, JobsRun, ReadJob};
+use crate::{AT_ONCE, Run};
 
 /// The most states that one sweep reads. Even so each job of one team is reconciled within minutes, and EC2 sends events about machines.
 const JOBS_MAX: ShareLimits = ShareLimits { team_max: 2_000, total_max: 5_000 };
@@ -28,14 +26,14 @@ pub(super) type NamedJob = (JobId, ReadJob);
 
 /// EC2's description of the hint's instance; `None` if the hint names none.
 pub(super) async fn observe_hinted_machine(
-    run: &Run<'_>,
+    run: &Run<'_, impl JobCloud, impl JobRunDocuments>,
     hint: &EventHint,
 ) -> Option<Result<Vec<MachineObservation>, CallError>> {
     let EventHint::Instance { region, instance, .. } = hint else { return None };
     Some(run.cloud.observe_machines(region, std::slice::from_ref(instance), run.now).await)
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// The jobs that the hint names, each once, with their states.
     pub(super) async fn named_by(
         &mut self,

@@ -11,9 +11,9 @@ use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
 use notify::Delivery;
-use store::{InboxDocuments as _, MachineDocuments as _, ReconcilerDocuments as _, StoreError, SweepDocuments as _};
+use ports::{JobCloud, StoreError};
 
-use super::JobsRun;
+use super::{JobRunDocuments, JobsRun};
 use crate::AT_ONCE;
 
 /// The most documents that one sweep reads; the others wait for the next, a minute later.
@@ -25,7 +25,7 @@ const NAME_CHARACTERS_MAX: usize = 100;
 /// The most mistakes in a message; the answer beside the document has all.
 const NAMED_MAX: usize = 20;
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Reads the unanswered documents, and returns the accepted jobs.
     pub(super) async fn sweep_inbox(&self) -> Vec<JobId> {
         // S3 rounds times to seconds: an answer of the same second may be to the previous version.
@@ -290,7 +290,10 @@ enum BegunDocument {
 }
 
 /// The spec, or every mistake.
-fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument, Vec<SpecMistake>> {
+fn read(
+    submission: &Submission,
+    jobs: &JobsRun<'_, impl JobCloud, impl JobRunDocuments>,
+) -> Result<AcceptedDocument, Vec<SpecMistake>> {
     let Submission { team, canonical_folder, name, object, bytes, .. } = submission;
     let mut mistakes = Vec::new();
     if team.is_none() {

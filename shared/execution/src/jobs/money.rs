@@ -14,11 +14,9 @@ use model::config::Config;
 use model::id::{ResourceId, TeamName};
 use model::moment::before;
 use model::money::Amount;
-use ports::BudgetDocuments as _;
-use ports::JobDocuments as _;
-use store::StoreError;
+use ports::{JobCloud, StoreError};
 
-use super::JobsRun;
+use super::{JobRunDocuments, JobsRun};
 
 /// Pause before the next try: a reservation for a launch under way is given back within seconds, or is spent.
 const IN_FLIGHT_FOR: Duration = Duration::from_secs(2);
@@ -48,7 +46,7 @@ fn cost_max(job: &Job) -> Amount {
     job.used_by(Timestamp::MAX).1
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     pub(super) async fn reserve(&self, job: &Job, number: u32, usd: Amount, until: Timestamp) -> ReserveResult {
         let wanted = ReservationRequest { job: job.job.to_string(), number, usd, until };
         let mut tries = 1..IN_FLIGHT_TRIES;

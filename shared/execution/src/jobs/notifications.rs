@@ -11,11 +11,10 @@ use model::notification_log::{HeadlineObject, NO_TEAM, Notification, Notificatio
 use model::observation::Gap;
 use notify::Recipients;
 use plan::report::{JobsReport, Report, RunUsage};
-use ports::{Cloud as _, Documents as _, JobCloud as _};
-use store::{ReconcilerDocuments as _, StoreError, SweepDocuments as _};
+use ports::{JobCloud, StoreError};
 
 use super::inbox::Acceptance;
-use super::{JobsRun, RunFindings};
+use super::{JobRunDocuments, JobsRun, RunFindings};
 use crate::AT_ONCE;
 
 /// A job with a pending notification, and the version by which it is recorded as sent.
@@ -52,7 +51,7 @@ fn address_folder(notification: Notification, config: &Config) -> Notification {
     notification
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// The notification about a job; `None` if it was sent.
     fn unsent(&self, (job, etag): (Job, Option<String>)) -> Option<UnsentNotification> {
         let pending = pending_notification(&job, self.may_act(&job))?;

@@ -9,15 +9,14 @@ use jobs::machine_role::depends_on_jobs;
 use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, LaunchPolicy, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind};
-use ports::CallErrorKind;
-use store::ReconcilerDocuments as _;
+use ports::{CallErrorKind, JobCloud};
 
-use super::JobsRun;
+use super::{JobRunDocuments, JobsRun};
 
 /// The timeout for the prices of one job. Without an answer the price is that of the dated table, or unknown.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Ranks the pools where the job can be launched, or explains to people why there is none. `None` if AWS did not answer enough, and the
     /// next run tries again.
     pub(super) async fn ranked(&self, job: &Job) -> Option<EffectResult> {

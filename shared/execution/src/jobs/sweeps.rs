@@ -11,10 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use futures::{StreamExt, TryStreamExt, stream};
 use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_index_search_due, parameter_sweep};
 use model::notification_log::{NotificationKey, NotificationKind, RepeatPolicy};
-use ports::JobDocuments as _;
-use store::{StoreError, SweepDocuments as _};
+use ports::{JobCloud, StoreError};
 
-use super::JobsRun;
+use super::{JobRunDocuments, JobsRun};
 use crate::AT_ONCE;
 
 /// The most members that a run begins: three writes each. A larger rest waits for the next run, a minute later.
@@ -49,7 +48,7 @@ impl KnownSweeps {
     }
 }
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Begins all members of a sweep that are not there yet. Returns how many it has; `None` if the rest is left to another run.
     pub(super) async fn begin_sweep(&self, sweep: &Sweep, text: &[u8]) -> Result<Option<u32>, StoreError> {
         let (sweep, is_new) = self.run.store.begin_sweep(sweep, text).await?;

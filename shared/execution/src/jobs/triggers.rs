@@ -11,10 +11,10 @@ use jobs::trigger::{TriggerListing, TriggerObject};
 use jobs::{Arrival, JobId, SpecMistake, Trigger, backlog, is_index_search_due};
 use model::digest::sha256_hex;
 use model::id::TeamName;
-use store::{ReconcilerDocuments as _, StoreError, TriggerDocuments as _};
+use ports::{JobCloud, StoreError};
 
-use super::JobsRun;
 use super::inbox::{check_keys, describe_mistakes, too_large};
+use super::{JobRunDocuments, JobsRun};
 use crate::AT_ONCE;
 
 /// Age up to which a trigger's state may have something pending: `quiet` is at most 24 hours, and so is the wait for another day. The
@@ -24,7 +24,7 @@ const PENDING_FOR: SignedDuration = SignedDuration::from_hours(27);
 /// A state that other runs write at the same time is read again this often. At most three runs do.
 const TRIES: u32 = 5;
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Records what arrived, and puts documents into the inbox. Without arrivals it looks only at the triggers that may wait for quiet, and once
     /// an hour at all.
     ///

@@ -1,16 +1,15 @@
-//! One job, round by round: the loop is in `jobs`, and this drives it on AWS.
+//! One job, round by round: the loop is in `jobs`, and this drives it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{StreamExt, stream};
 use jobs::{Effect, Job, JobId, Reconciliation};
 use model::observation::{Gap, GapKind};
-use ports::JobDocuments as _;
-use store::{ReconcilerDocuments as _, StoreError};
+use ports::{JobCloud, StoreError};
 
-use super::facts::JobDocuments;
+use super::facts::KnownDocuments;
 use super::find::NamedJob;
-use super::{JobsRun, ReadJob};
+use super::{JobRunDocuments, JobsRun, ReadJob};
 use crate::AT_ONCE;
 
 /// More rounds than a ranking has candidates: each candidate can be refused.
@@ -23,7 +22,7 @@ pub(super) const RANKINGS_MAX: usize = 120;
 /// A job after its last round, and the version to write it over; `None` if another run has written it since.
 type ProcessedJob = (Job, Option<String>);
 
-impl JobsRun<'_> {
+impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Reconciles each of them, several at once; returns those that have nothing left to do now.
     pub(super) async fn reconcile_all(&self, named: Vec<NamedJob>) -> Vec<ProcessedJob> {
         let rankings = &AtomicUsize::new(0);
@@ -46,7 +45,7 @@ impl JobsRun<'_> {
 
     async fn work(&self, read: ReadJob, rankings: &AtomicUsize) -> Option<ProcessedJob> {
         let (home, mut etag) = (self.run.cloud.home(), read.etag);
-        let (mut known, mut rounds) = (JobDocuments::default(), 0..ROUNDS_MAX);
+        let (mut known, mut rounds) = (KnownDocuments::default(), 0..ROUNDS_MAX);
         let mut next = Reconciliation::begin(Box::new(read.value?), self.warned.clone());
         let job = loop {
             next = match next {
@@ -117,7 +116,7 @@ impl JobsRun<'_> {
     }
 
     /// Notifies the owner of warnings in documents of the job's machine, and of documents that are not believed.
-    fn notify_of_documents(&self, job: &Job, known: &JobDocuments) {
+    fn notify_of_documents(&self, job: &Job, known: &KnownDocuments) {
         let home = self.run.cloud.home();
         let (signs, idle_after) = (known.signs.as_ref(), self.config.idle_after(&job.job.team));
         let warning = |(attempt, warning): &(u32, _)| job.notify_agent_warning(*attempt, warning, signs, home);
