@@ -33,7 +33,7 @@ PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
 SIMULATION := cargo test --profile simulation --locked --quiet
 # The product's own runs, without AWS: nothing of the SDK is built.
-SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
+SIMULATED_RUNS := $(SIMULATION) --package execution
 
 AXE := target/axe
 AXE_SCRIPT := $(AXE)/node_modules/axe-core/axe.min.js

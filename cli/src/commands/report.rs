@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use execution::month_report;
 use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, digest, export, render_html};
 use serde::Serialize;
-use store::Documents as _;
+use store::{Documents as _, ReportDocuments as _};
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

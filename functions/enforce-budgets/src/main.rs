@@ -5,8 +5,8 @@
 
 use std::process::ExitCode;
 
-use execution::{Clients, budgets};
-use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use execution::budgets;
+use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "enforce-budgets";
 

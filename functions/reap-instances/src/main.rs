@@ -4,8 +4,8 @@
 
 use std::process::ExitCode;
 
-use execution::{Clients, instances};
-use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use execution::instances;
+use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "reap-instances";
 

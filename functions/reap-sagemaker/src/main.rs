@@ -4,8 +4,8 @@
 
 use std::process::ExitCode;
 
-use execution::{Clients, sagemaker};
-use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use execution::sagemaker;
+use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "reap-sagemaker";
 

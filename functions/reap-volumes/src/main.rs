@@ -4,8 +4,8 @@
 
 use std::process::ExitCode;
 
-use execution::{Clients, volumes};
-use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use execution::volumes;
+use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "reap-volumes";
 

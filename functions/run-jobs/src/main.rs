@@ -5,9 +5,8 @@
 
 use std::process::ExitCode;
 
-use execution::Clients;
 use execution::jobs::{self, AgentBinaries, Arrival, DeploymentSetup, EventHint};
-use runtime::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, ObjectCreated};
+use runtime::{Clients, Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, ObjectCreated};
 
 const FUNCTION: &str = "run-jobs";
 

@@ -4,8 +4,8 @@
 
 use std::process::ExitCode;
 
-use execution::{Clients, month_report};
-use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use execution::month_report;
+use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "send-report";
 

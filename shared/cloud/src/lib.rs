@@ -16,6 +16,7 @@ mod http_call;
 pub mod jobs;
 mod message_pace;
 mod meter;
+mod month_report;
 mod observe;
 #[cfg(feature = "operator")]
 pub mod operator;
@@ -23,7 +24,7 @@ pub mod operator;
 pub mod owner;
 mod prices;
 mod sagemaker;
-pub mod ses;
+mod ses;
 pub mod sns;
 
 #[cfg(test)]

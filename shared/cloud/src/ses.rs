@@ -19,7 +19,7 @@ const REPEATED_AT: &[u16] = &[429, 503];
 ///
 /// # Errors
 /// If SES did not accept it, or did not answer.
-pub async fn send(aws: &Aws, sender: &str, recipient: &str, mail: &Mail) -> Result<(), CallError> {
+pub(crate) async fn send(aws: &Aws, sender: &str, recipient: &str, mail: &Mail) -> Result<(), CallError> {
     send_request(aws, &request_body(sender, recipient, mail)).await
 }
 

@@ -4,14 +4,10 @@
 mod act;
 pub mod budgets;
 mod bugs;
-#[cfg(feature = "aws")]
-mod clients;
 mod delivery;
 pub mod instances;
 mod job_states;
-#[cfg(feature = "aws")]
 pub mod jobs;
-#[cfg(feature = "aws")]
 pub mod month_report;
 mod notification_logs;
 pub mod prices;
@@ -29,8 +25,6 @@ use jiff::SignedDuration;
 
 pub use act::carry_out;
 pub use bugs::{catch_bug, due_queries, learn_usage};
-#[cfg(feature = "aws")]
-pub use clients::Clients;
 pub use job_states::load_job_states;
 pub use notification_logs::RecalledLogs;
 pub use run::{ChosenResources, Planned, Run, RunObservation};

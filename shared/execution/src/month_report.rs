@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use billing::ledger::CalendarMonth;
 use billing::price::PriceBook;
-use cloud::{Aws, ses};
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
@@ -16,12 +15,10 @@ use model::notification_log::Severity;
 use model::observation::{Gap, GapKind};
 use notify::{Message, ReplyUrls};
 use plan::report::Report;
-use ports::{CallError, ConfigLoadError};
+use ports::{CallError, ConfigLoadError, Documents, ReportCloud, ReportDocuments};
 use report::{MonthFacts, MonthReport, account_of_topic, bucket_export, digest, mail, render_html};
-use store::Store;
 
-use crate::clients::Run;
-use crate::prices;
+use crate::{Run, prices};
 
 /// The report covers the month of the day before: on the first of a month the month that has just ended.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -40,22 +37,27 @@ pub enum MonthReportError {
 
 /// The report of a month that has begun, and what could not be read for it. Of that the report itself has a sentence each.
 pub async fn read(
-    (aws, store): (&Aws, &Store),
+    (cloud, store): (&impl ReportCloud, &impl ReportDocuments),
     config: &Config,
     month: CalendarMonth,
     prices: PriceBook,
     (now, timeout): (Timestamp, Duration),
 ) -> (MonthReport, Vec<Gap>) {
     let facts = store.read_month_facts(month, config.account.zone(), prices, now).await;
-    report_on(facts, aws, config, timeout).await
+    report_on(facts, cloud, config, timeout).await
 }
 
-async fn report_on(mut facts: MonthFacts, aws: &Aws, config: &Config, timeout: Duration) -> (MonthReport, Vec<Gap>) {
-    let (usage, unseen) = usage::read(aws, config, &facts, timeout).await;
+async fn report_on(
+    mut facts: MonthFacts,
+    cloud: &impl ReportCloud,
+    config: &Config,
+    timeout: Duration,
+) -> (MonthReport, Vec<Gap>) {
+    let (usage, unseen) = usage::read(cloud, config, &facts, timeout).await;
     facts.usage = usage;
     let mut month_report = MonthReport::from_facts(&facts);
     month_report.account_name.clone_from(&config.account.name);
-    let unread = month_report.gaps.iter().map(|gap| Gap::new(aws.home(), "s3:GetObject", gap.clone(), GapKind::Part));
+    let unread = month_report.gaps.iter().map(|gap| Gap::new(cloud.home(), "s3:GetObject", gap.clone(), GapKind::Part));
     let gaps = unread.chain(unseen.iter().cloned()).collect();
     let unknown = |gap: &Gap| format!("how hard instances in {} worked: {}: {}", gap.region, gap.call, gap.in_run());
     month_report.gaps.extend(unseen.iter().map(unknown));
@@ -67,7 +69,9 @@ async fn report_on(mut facts: MonthFacts, aws: &Aws, config: &Config, timeout: D
 ///
 /// # Errors
 /// If the configuration was refused or could not be read, or if SNS did not accept the digest.
-pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
+pub async fn send(
+    run: &Run<'_, impl ReportCloud, impl Documents + ReportDocuments>,
+) -> Result<Report, MonthReportError> {
     let config = run.config().await?;
     let zone = config.account.zone();
     let prices = prices::load(run.store, &config, run.now).await;
@@ -84,7 +88,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let has_page = run.store.has_report_page(day).await;
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);
-        let message = digest_message(run, &month_report, &address);
+        let message = digest_message(run.function, &month_report, &address);
         report.gaps.extend(run.publish_to_all(&message).await.map_err(MonthReportError::Digest)?);
         let event = notify::digest_event(&report, &message);
         report.gaps.extend(run.copy_to_channels(&[&message], &ReplyUrls::new(), &[event]).await);
@@ -108,10 +112,14 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
 }
 
 /// Sends every mail, and returns which were refused.
-async fn send_mails(run: &Run<'_>, config: &Config, month_report: &MonthReport) -> Vec<Gap> {
+async fn send_mails(
+    run: &Run<'_, impl ReportCloud, impl Documents>,
+    config: &Config,
+    month_report: &MonthReport,
+) -> Vec<Gap> {
     let Some(sender) = &config.report.sender else { return Vec::new() };
     let mails = month_report.recipients(config).into_iter().map(|(address, part)| async move {
-        let sent = ses::send(run.cloud, sender, &address, &mail(&part)).await;
+        let sent = run.cloud.mail_report(sender, &address, &mail(&part)).await;
         sent.err().map(|error| (address, error))
     });
     let refused: Vec<(String, CallError)> =
@@ -133,11 +141,11 @@ async fn send_mails(run: &Run<'_>, config: &Config, month_report: &MonthReport) 
     gaps
 }
 
-fn digest_message(run: &Run<'_>, month_report: &MonthReport, address: &str) -> Message {
+fn digest_message(function: &'static str, month_report: &MonthReport, address: &str) -> Message {
     let body = format!(
         "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
         digest(month_report)
     );
     let subject = notify::fit_subject(&format!("Curfew: {}", month_report.title()));
-    Message::about_deployment(run.function, Severity::Info, subject, body)
+    Message::about_deployment(function, Severity::Info, subject, body)
 }

@@ -12,6 +12,7 @@ mod documents;
 mod job_cloud;
 mod job_documents;
 mod job_folders;
+mod month_report;
 mod store_error;
 
 pub use call_error::{CallError, CallErrorKind, SNAPSHOT_LIMITS, SPOT_ROLE_MISSING, gaps};
@@ -23,4 +24,5 @@ pub use documents::{ActivityDocuments, BudgetDocuments, Documents, LedgerDocumen
 pub use job_cloud::{JobCloud, VcpuQuotaExceeded};
 pub use job_documents::{JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments};
 pub use job_folders::{BacklogDocuments, InboxDocuments, SweepDocuments, TriggerDocuments};
+pub use month_report::{ReportCloud, ReportDocuments};
 pub use store_error::{CallAdvice, ConfigLoadError, StoreError, action};

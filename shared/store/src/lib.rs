@@ -15,7 +15,6 @@ mod ledger;
 mod month_facts;
 mod plans;
 mod reply_links;
-mod report_pages;
 mod schemas;
 
 use aws_config::SdkConfig;
@@ -38,7 +37,7 @@ pub use plans::PlanKey;
 pub use ports::{
     ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, InboxDocuments,
     JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
-    StoreError, SweepDocuments, TriggerDocuments, Versioned,
+    ReportDocuments, StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
 pub use schemas::DocumentSchema;
 

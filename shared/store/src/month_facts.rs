@@ -1,4 +1,4 @@
-//! Facts for the report of a month, read from everything that the state bucket has of it.
+//! The report of a month: its facts, read from everything that the state bucket has of it; its pages, one a day; and its charges.
 
 mod jobs;
 mod records;
@@ -10,14 +10,19 @@ use billing::ledger::{CalendarMonth, Ledger};
 use billing::price::PriceBook;
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use plan::report::RunRecord;
 use report::{MonthFacts, StoredCheckpoints};
 
-use crate::{BudgetDocuments as _, LedgerDocuments as _, Store, StoreError};
+use crate::bucket::WriteCondition;
+use crate::{BudgetDocuments as _, LedgerDocuments as _, ReportDocuments, Store, StoreError};
 
 use self::jobs::MonthJobs;
 use self::records::MonthRecords;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSV: &str = "text/csv; charset=utf-8";
 
 /// The functions that stop and delete for waste.
 const REAPERS: [&str; 2] = ["reap-instances", "reap-volumes"];
@@ -63,13 +68,14 @@ impl Gaps {
     }
 }
 
-impl Store {
-    /// The facts of a month that has begun, in the account's time zone. It always answers: what could not be read is named in
-    /// [`MonthFacts::gaps`].
-    ///
+fn page_key(day: Date) -> String {
+    format!("reports/{day}/report.html")
+}
+
+impl ReportDocuments for Store {
     /// A month of an account whose functions run as often as by default takes some 16,000 calls of `s3:GetObject`, which are 0.6 cents
     /// (Amazon S3 pricing, "Requests & data retrievals", us-east-1, 2026-11: $0.0004 for 1,000).
-    pub async fn read_month_facts(
+    async fn read_month_facts(
         &self,
         month: CalendarMonth,
         zone: TimeZone,
@@ -111,6 +117,25 @@ impl Store {
         }
     }
 
+    async fn has_report_page(&self, day: Date) -> Result<bool, StoreError> {
+        self.bucket.has(&page_key(day)).await
+    }
+
+    async fn write_report_page(&self, day: Date, page: String) -> Result<(), StoreError> {
+        self.bucket.put_as(HTML, &page_key(day), page.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+
+    fn report_page_address(&self, day: Date) -> String {
+        self.bucket.address(&page_key(day))
+    }
+
+    async fn write_month_export(&self, month: &CalendarMonth, charges: String) -> Result<(), StoreError> {
+        let key = format!("exports/{month}/curfew-focus.csv");
+        self.bucket.put_as(CSV, &key, charges.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+}
+
+impl Store {
     async fn month_ledgers(&self, month: &CalendarMonth, gaps: &mut Gaps) -> MonthLedgers {
         let regions = gaps.keep("the ledger", self.list_ledgers(month).await).unwrap_or_default();
         let mut ledgers = Vec::new();

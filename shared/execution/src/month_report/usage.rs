@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use billing::ledger::Ledger;
-use cloud::{Aws, gpu_offers, instances, usage_history};
 use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::observation::Gap;
-use ports::CallError;
+use ports::{CallError, ReportCloud};
 use recommend::usage::{DeviceSamples, InstanceUsage, dearest, is_looked_at};
 use report::{MonthFacts, SeenInstances, UsageFacts};
 use tokio::time::{Instant, timeout_at};
@@ -27,7 +26,7 @@ type Samples = BTreeMap<ResourceId, Vec<DeviceSamples>>;
 /// `None` where no instance is known: what runs now is not of that month, or no ledger could be read. Whatever `CloudWatch` and EC2
 /// do not answer within `timeout` is a gap.
 pub(super) async fn read(
-    aws: &Aws,
+    cloud: &impl ReportCloud,
     config: &Config,
     facts: &MonthFacts,
     timeout: Duration,
@@ -38,7 +37,7 @@ pub(super) async fn read(
         return (None, Vec::new());
     }
     let until = Instant::now() + timeout;
-    let seen = instances(aws, &regions, timeout).await;
+    let seen = cloud.instances(&regions, timeout).await;
     let mut usage = UsageFacts::new(SeenInstances::new(&regions, &seen));
     let mut gaps = seen.gaps;
     let all: Vec<&Instance> = seen.items.iter().filter(|one| is_looked_at(one)).collect();
@@ -52,11 +51,11 @@ pub(super) async fn read(
         if !in_region.is_empty() {
             let history = async {
                 let Some(names) = &config.metrics.nvidia else { return Ok((Samples::new(), 0)) };
-                usage_history(aws, region, &in_region, names, (facts.now, series_left)).await
+                cloud.usage_history(region, &in_region, names, (facts.now, series_left)).await
             };
             let history = timeout_at(until, history).await;
             let history = history.unwrap_or_else(|_| Err(late("cloudwatch:GetMetricData", region, timeout)));
-            let types = timeout_at(until, gpu_offers(aws, region)).await;
+            let types = timeout_at(until, cloud.gpu_offers(region)).await;
             let types = types.unwrap_or_else(|_| Err(late("ec2:DescribeInstanceTypes", region, timeout)));
             gaps.extend(history.as_ref().err().map(CallError::gap));
             gaps.extend(types.as_ref().err().map(CallError::gap));

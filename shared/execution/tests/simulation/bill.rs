@@ -1,6 +1,6 @@
 //! The cost of queries in a month: 1,000 instances of 8 GPUs, a run every 5 minutes, with every metric that a run requests.
 //!
-//!     cargo test --package execution --no-default-features --test simulation -- --bill
+//!     cargo test --package execution --test simulation -- --bill
 
 use jiff::tz::TimeZone;
 use model::instance::{Accelerator, Instance, InstanceTypeFacts, PurchaseOption};

@@ -1,16 +1,12 @@
 //! The clients that all runs of a function share, created once, before the first event.
 
 use cloud::Aws;
+use execution::{Run, log};
 use jiff::Timestamp;
 use model::channels::NotificationChannels;
 use model::id::RunId;
 use model::mode::Mode;
 use store::Store;
-
-use crate::log;
-
-/// A run on AWS.
-pub(crate) type Run<'a> = crate::Run<'a, Aws, Store>;
 
 /// The clients, and the settings from the function's environment.
 pub struct Clients {
@@ -36,7 +32,7 @@ impl Clients {
         id: RunId,
         (now, deadline): (Timestamp, Timestamp),
         clock: &'a dyn Fn() -> Timestamp,
-    ) -> Run<'a> {
+    ) -> Run<'a, Aws, Store> {
         let Self { aws: cloud, store, channels, mode } = self;
         let (chosen, progress, halted) = (None, &log, None);
         Run { cloud, store, channels, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
