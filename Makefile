@@ -66,7 +66,7 @@ PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
 PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
+.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-jobs simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer agent-baseline install build preflight deploy clean \
 	release release-check release-command release-checksums terraform prices
@@ -132,7 +132,7 @@ simulate-quick: ## Live 200 days of simulated accounts of instances, 1,000 of vo
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes simulate-sagemaker: ARGS ?= --account-days 4000
-simulate: simulate-instances simulate-volumes simulate-sagemaker simulate-quarter simulate-model ## Live 4,000 days of simulated accounts of instances, as many of volumes and of SageMaker, quarters of budgets, and all lives of a job
+simulate: simulate-instances simulate-volumes simulate-sagemaker simulate-jobs simulate-quarter simulate-model ## Live 4,000 days of simulated accounts of instances, as many of volumes and of SageMaker, months of jobs, quarters of budgets, and all lives of a job
 
 simulate-instances: ## Those of instances, with all that goes wrong: make simulate-instances [ARGS="--seed 7"]
 	$(SIMULATED_RUNS) --test simulation -- $(ARGS)
@@ -142,6 +142,9 @@ simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 
 simulate-sagemaker: ## Those of SageMaker: make simulate-sagemaker [ARGS="--seed 7"]
 	$(SIMULATED_RUNS) --test simulation-sagemaker -- $(ARGS)
+
+simulate-jobs: ## Accounts with jobs through three months, with all that goes wrong
+	$(SIMULATED_RUNS) --test simulation-jobs -- --ignored --nocapture
 
 simulate-quarter: ## Budgets of 200 instances and 40 jobs, and what 60 machines saved, through a quarter, several times
 	$(SIMULATED_RUNS) --test lives -- --ignored --nocapture quarter

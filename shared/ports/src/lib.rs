@@ -1,7 +1,7 @@
 //! The seam between a run and the outside world: what a run asks of AWS and of the state bucket, as traits, and how that fails.
 //!
-//! Each trait has two implementors. `cloud::Aws` and `store::Store` reach AWS; the simulated accounts of `shared/execution/tests`
-//! keep everything in memory. The run itself is written once, in `execution`.
+//! Each trait has two implementors, except for those of the report of a month. `cloud::Aws` and `store::Store` reach AWS; the simulated
+//! accounts of `shared/execution/tests` keep everything in memory. The run itself is written once, in `execution`.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 #![expect(async_fn_in_trait, reason = "every run stays on one thread, so no future has to be Send")]
 

@@ -2,6 +2,7 @@
 
 use ::jobs::TriggerState;
 use ::jobs::backlog::Backlog;
+use ::jobs::trigger::TriggerObject;
 
 use super::*;
 

@@ -1,0 +1,268 @@
+//! AWS of the simulated account, and the faults of each call.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use billing::budget::billed::{BilledDays, CostExplorerBill};
+use billing::ledger::RegionObservation;
+use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice};
+use jiff::{SignedDuration, Timestamp};
+use jobs::{
+    JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineHold, MachineImage, MachineKind,
+    MachineObservation, MachineSight, TypeOffering, TypeOfferings, ZoneSubnets,
+};
+use model::channels::MessageTopics;
+use model::config::Config;
+use model::curfew_tags::{ATTEMPT, JOB};
+use model::fixture;
+use model::id::{Region, ResourceId, TypeName};
+use model::image_source::ImageSource;
+use model::instance::Instance;
+use model::observation::{Gap, Observation};
+use model::subscriptions::TopicSubscriptions;
+use model::volume::{Snapshot, Volume};
+use notify::{Event, Message};
+use ports::{
+    BudgetCloud, CallError, CallErrorKind, Cloud, Ec2Write, JobCloud, PriceCloud, StoreError, VcpuQuotaExceeded,
+};
+
+use crate::world::{BY_CALL, JobsWorld, ON_DEMAND_MICROS, SPOT_MICROS, TYPE, ZONES};
+
+pub(crate) struct Account<'a> {
+    pub(crate) world: &'a RefCell<JobsWorld>,
+    pub(crate) home: Region,
+}
+
+impl Account<'_> {
+    /// Lets another run continue, or this one be cut off. Returns `true` if the call fails.
+    async fn fails(&self) -> bool {
+        tokio::task::yield_now().await;
+        let mut world = self.world.borrow_mut();
+        let count = world.faults;
+        let fails = count > 0 && world.one_in(count);
+        world.tally.faults += u64::from(fails);
+        fails
+    }
+
+    pub(crate) async fn store_call(&self) -> Result<(), StoreError> {
+        let unreached = || StoreError::unreached("s3:GetObject", "s3://curfew-state/x".to_owned(), "it was lost");
+        if self.fails().await { Err(unreached()) } else { Ok(()) }
+    }
+
+    async fn call(&self, call: &'static str) -> Result<(), CallError> {
+        let throttled = || CallError::new(call, &self.home, CallErrorKind::Throttled, "Rate exceeded");
+        if self.fails().await { Err(throttled()) } else { Ok(()) }
+    }
+}
+
+impl Cloud for Account<'_> {
+    fn home(&self) -> &Region {
+        &self.home
+    }
+
+    async fn regions(&self, _: &Config) -> Observation<Region> {
+        Observation { items: vec![self.home.clone()], gaps: Vec::new() }
+    }
+
+    async fn subscriptions(&self, _: &MessageTopics) -> Result<TopicSubscriptions, CallError> {
+        self.call("sns:ListSubscriptionsByTopic").await?;
+        Ok(fixture::subscriptions(&[None]))
+    }
+
+    async fn mail(&self, _: &str, _: &str, _: &Message) -> Result<(), CallError> {
+        unreachable!("nobody is mailed")
+    }
+
+    async fn publish(&self, _: &str, _: &Message) -> Result<(), CallError> {
+        self.call("sns:Publish").await
+    }
+
+    async fn put_events(&self, bus: &str, _: &[Event]) -> Result<(), CallError> {
+        unreachable!("there is no bus {bus}")
+    }
+
+    async fn describe_instance(&self, _: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
+        unreachable!("neither run looks at a single instance: {instance}")
+    }
+
+    async fn describe_volume(&self, _: &Region, volume: &ResourceId) -> Result<Volume, CallError> {
+        unreachable!("neither run looks at a volume: {volume}")
+    }
+
+    async fn describe_snapshot(&self, _: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+        unreachable!("neither run looks at a snapshot: {snapshot}")
+    }
+
+    async fn describe_snapshots_of(&self, _: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        unreachable!("neither run looks at a snapshot: {volume}")
+    }
+
+    async fn write(&self, _: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
+        unreachable!("neither run changes anything else: {write:?}")
+    }
+}
+
+impl PriceCloud for Account<'_> {
+    async fn prices(&self, known: &mut PriceDocument, wanted: &PriceQueries, now: Timestamp, _: Duration) -> Vec<Gap> {
+        for question in &wanted.listed {
+            let PriceQuery::Instance(region, name) = question else { continue };
+            known.learn_listed(region.clone(), name.clone(), Some(ON_DEMAND_MICROS), now);
+        }
+        for (region, (types, _)) in &wanted.spot {
+            let change = |(name, zone): (&TypeName, &str)| SpotPrice {
+                instance_type: name.clone(),
+                zone: zone.to_owned(),
+                from: now - SignedDuration::from_hours(24),
+                usd_micros_per_hour: SPOT_MICROS,
+            };
+            let changes = types.iter().flat_map(|name| ZONES.map(|zone| change((name, zone)))).collect();
+            known.learn_spot(region, types, changes, now);
+        }
+        Vec::new()
+    }
+}
+
+impl BudgetCloud for Account<'_> {
+    async fn looks(&self, _: &[Region], _: Duration) -> Observation<RegionObservation> {
+        let world = self.world.borrow();
+        let instances = world.machines.iter().filter_map(|machine| machine.describe(world.now)).collect();
+        let look = RegionObservation { region: self.home.clone(), whole: true, instances, volumes: Vec::new() };
+        Observation { items: vec![look], gaps: Vec::new() }
+    }
+
+    async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {
+        Ok(CostExplorerBill { days, by_type: BTreeMap::new() })
+    }
+}
+
+impl JobCloud for Account<'_> {
+    async fn has_confirmed_subscription(&self, _: &MessageTopics) -> Result<bool, CallError> {
+        self.call("sns:ListSubscriptionsByTopic").await?;
+        Ok(true)
+    }
+
+    async fn observe_machines(
+        &self,
+        _: &Region,
+        instances: &[ResourceId],
+        now: Timestamp,
+    ) -> Result<Vec<MachineObservation>, CallError> {
+        self.call("ec2:DescribeInstances").await?;
+        let world = self.world.borrow();
+        let observe = |id: &ResourceId| {
+            let machine = world.machines.iter().find(|machine| machine.id == *id);
+            let seen = machine.and_then(|machine| machine.describe(world.now)).map(|seen| seen.instance);
+            let sight = seen.as_ref().map_or(MachineSight::Absent, |seen| MachineSight::Seen {
+                state: seen.state,
+                reason: seen.state_reason.clone(),
+            });
+            MachineObservation {
+                instance: id.clone(),
+                sight,
+                launched_at: seen.as_ref().map(|seen| seen.launched_at),
+                job: seen.as_ref().and_then(|seen| seen.tags.get(JOB).cloned()),
+                attempt: seen.as_ref().and_then(|seen| seen.tags.get(ATTEMPT)?.parse().ok()),
+                hold: seen.as_ref().and_then(|seen| MachineHold::read(seen, now)),
+            }
+        };
+        Ok(instances.iter().map(observe).collect())
+    }
+
+    async fn list_offerings(
+        &self,
+        _: &Region,
+        _: MachineKind,
+        _: &BTreeSet<TypeName>,
+    ) -> Result<TypeOfferings, CallError> {
+        self.call("ec2:DescribeInstanceTypes").await?;
+        let offering = TypeOffering {
+            architecture: "x86_64",
+            vcpus: 4,
+            memory_mib: 16_384,
+            gpus: 1,
+            gpu_name: "A10G".to_owned(),
+            gpu_memory_mib: 22_888,
+            spot: true,
+        };
+        let name = TypeName::from(TYPE);
+        let zones = ZONES.into_iter().map(|zone| (name.clone(), zone.to_owned())).collect();
+        Ok(TypeOfferings { kinds: [(name, offering)].into(), zones })
+    }
+
+    async fn list_subnets(&self, _: &Region, _: &BTreeSet<ResourceId>) -> Result<ZoneSubnets, CallError> {
+        self.call("ec2:DescribeSubnets").await?;
+        Ok(ZONES.into_iter().map(|zone| (zone.to_owned(), ResourceId::new(format!("subnet-{zone}")))).collect())
+    }
+
+    async fn find_image(
+        &self,
+        _: &Region,
+        architecture: &str,
+        _: &ImageSource,
+        agent_sha256: &str,
+    ) -> Result<MachineImage, LaunchObstacle> {
+        Ok(MachineImage {
+            ami: "ami-0d".into(),
+            architecture: architecture.to_owned(),
+            agent_sha256: agent_sha256.to_owned(),
+            root_device: "/dev/xvda".to_owned(),
+            root_gib: 65,
+            is_for_all: true,
+            other_devices: Vec::new(),
+        })
+    }
+
+    async fn list_quotas(&self, _: &Region) -> Result<Vec<ListedQuota>, CallError> {
+        self.call("servicequotas:ListServiceQuotas").await?;
+        Ok(Vec::new())
+    }
+
+    /// A known token gives the machine that was launched by it. The answer may be lost after the launch.
+    async fn launch(&self, order: &LaunchOrder<'_>) -> Result<LaunchResult, VcpuQuotaExceeded> {
+        let is_lost_before = self.fails().await;
+        if is_lost_before {
+            return Ok(LaunchResult::Unknown("it was throttled".to_owned()));
+        }
+        let (instance, launched_at) = {
+            let mut world = self.world.borrow_mut();
+            let token = &order.launch.token;
+            let known =
+                world.machines.iter().find(|one| one.token == *token).map(|one| (one.id.clone(), one.launched_at));
+            match known {
+                Some(known) => known,
+                None if order.launch.only_find => return Ok(LaunchResult::NoCapacity("there is none".to_owned())),
+                None if world.one_in(6) => {
+                    world.tally.without_capacity += 1;
+                    return Ok(LaunchResult::NoCapacity("no capacity".to_owned()));
+                }
+                None if world.one_in(20) => {
+                    world.tally.over_quota += 1;
+                    let refused = CallError::new("ec2:RunInstances", &self.home, CallErrorKind::Other, "vCPU limit");
+                    return Err(VcpuQuotaExceeded(refused));
+                }
+                None => {
+                    let job = JobId::read(&order.tags[JOB]).unwrap();
+                    world.launch(order, job)
+                }
+            }
+        };
+        if self.fails().await || self.world.borrow_mut().one_in(15) {
+            self.world.borrow_mut().tally.unanswered_launches += 1;
+            return Ok(LaunchResult::Unknown("the answer was lost".to_owned()));
+        }
+        Ok(LaunchResult::Launched { instance, launched_at })
+    }
+
+    async fn terminate(&self, job: &JobId, machine: &JobMachine, _: Timestamp) -> Result<(), CallError> {
+        self.call("ec2:TerminateInstances").await?;
+        let mut world = self.world.borrow_mut();
+        let now = world.now;
+        let found = world.machines.iter_mut().find(|one| one.id == machine.instance).unwrap();
+        assert_eq!(found.job, *job, "{} is of another job", machine.instance);
+        if found.ended.is_none_or(|(at, _)| at > now) {
+            found.ended = Some((now, BY_CALL));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! One account with jobs: its bucket, its machines and their agents, in memory.
+
+use std::collections::BTreeMap;
+
+use billing::budget::{Budget, BudgetHolder};
+use billing::ledger::{InspectedInstance, Ledger};
+use billing::price::PriceDocument;
+use jiff::{SignedDuration, Timestamp};
+use jobs::backlog::Bookmarks;
+use jobs::{
+    AGENT_ENDS_BEFORE, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
+    Job, JobId, LaunchOrder, Lifecycle, WARNING, launch_id,
+};
+use model::config::Config;
+use model::fixture::untagged;
+use model::id::{Region, ResourceId};
+use model::instance::{Instance, InstanceState, PurchaseOption, Tags};
+use model::money::{Amount, Rate};
+use model::notification_log::NotificationLog;
+use ports::ReceivedHeartbeat;
+
+pub(crate) const HOME: &str = "us-east-1";
+pub(crate) const TEAMS: [&str; 2] = ["vision", "nlp"];
+pub(crate) const TYPE: &str = "g5.xlarge";
+pub(crate) const ON_DEMAND_MICROS: u64 = 1_006_000;
+pub(crate) const SPOT_MICROS: u64 = 400_000;
+pub(crate) const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
+
+/// Time between two runs. The schedule is one minute; what a run must do by its time has this much longer.
+pub(crate) const TICK: SignedDuration = SignedDuration::from_mins(10);
+
+/// EC2 shows a terminated instance for about an hour (EC2 user guide, "Terminate Amazon EC2 instances").
+const SHOWN_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+/// `StateReason.Code` (EC2 API reference, `StateReason`).
+pub(crate) const BY_CALL: &str = "Client.UserInitiatedShutdown";
+const BY_ITSELF: &str = "Client.InstanceInitiatedShutdown";
+const BY_SPOT: &str = "Server.SpotInstanceTermination";
+
+/// A document with its version; 0 if there is none.
+pub(crate) type Stored<T> = (u64, T);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentState {
+    Boots,
+    Runs,
+    /// It sends no heartbeat for a while.
+    Silent,
+    /// It never sends one again, and its machine runs on.
+    Hung,
+}
+
+#[derive(Debug)]
+pub(crate) struct SimulatedMachine {
+    pub(crate) id: ResourceId,
+    pub(crate) job: JobId,
+    pub(crate) attempt: u32,
+    pub(crate) token: String,
+    retry_of: u32,
+    tags: Tags,
+    lifecycle: Lifecycle,
+    rate: Rate,
+    pub(crate) launched_at: Timestamp,
+    /// The absolute end of its attempt.
+    pub(crate) ends_at: Timestamp,
+    pub(crate) ended: Option<(Timestamp, &'static str)>,
+    agent: AgentState,
+    /// Time since which it sends no heartbeat, and never will.
+    pub(crate) hung_since: Option<Timestamp>,
+}
+
+impl SimulatedMachine {
+    pub(crate) fn lives_at(&self, now: Timestamp) -> bool {
+        self.ended.is_none_or(|(at, _)| at > now)
+    }
+
+    /// The true spend within a time.
+    pub(crate) fn spent(&self, from: Timestamp, to: Timestamp) -> Amount {
+        let until = self.ended.map_or(to, |(at, _)| at.min(to));
+        let seconds = until.duration_since(self.launched_at.max(from)).as_secs().max(0);
+        Amount::from_rate(self.rate, seconds.unsigned_abs())
+    }
+
+    /// Its description by EC2; `None` if it is forgotten.
+    pub(crate) fn describe(&self, now: Timestamp) -> Option<InspectedInstance> {
+        let ended = self.ended.filter(|(at, _)| *at <= now);
+        if ended.is_some_and(|(at, _)| now.duration_since(at) > SHOWN_FOR) {
+            return None;
+        }
+        let state = if ended.is_some() { InstanceState::Terminated } else { InstanceState::Running };
+        let purchase = match self.lifecycle {
+            Lifecycle::Spot => PurchaseOption::SpotOneTime,
+            Lifecycle::OnDemand => PurchaseOption::OnDemand,
+        };
+        let seen = untagged().id(self.id.as_str()).of_type(TYPE).state(state).purchase(purchase).build();
+        let state_reason = ended.map(|(_, reason)| reason.to_owned());
+        let (launched_at, tags, zone) = (self.launched_at, self.tags.clone(), Some(ZONES[0].to_owned()));
+        let instance = Instance { launched_at, tags, state_reason, zone, ..seen };
+        Some(InspectedInstance { instance, ended_at: ended.map(|(at, _)| at) })
+    }
+}
+
+/// Everything that should happen at least once.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) launched: u64,
+    pub(crate) unanswered_launches: u64,
+    pub(crate) without_capacity: u64,
+    pub(crate) over_quota: u64,
+    pub(crate) interrupted: u64,
+    pub(crate) silent: u64,
+    pub(crate) failed: u64,
+    pub(crate) expired: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) succeeded: u64,
+    pub(crate) held: u64,
+    pub(crate) faults: u64,
+    pub(crate) cut_off: u64,
+    pub(crate) lost_swaps: u64,
+}
+
+pub(crate) struct JobsWorld {
+    pub(crate) chance: fastrand::Rng,
+    pub(crate) now: Timestamp,
+    /// One call in this many fails; 0: none.
+    pub(crate) faults: u32,
+    /// `true` if no command ends by itself.
+    pub(crate) is_steady: bool,
+    pub(crate) home: Region,
+    pub(crate) config: Config,
+    pub(crate) machines: Vec<SimulatedMachine>,
+    pub(crate) states: BTreeMap<JobId, Stored<Job>>,
+    pub(crate) specs: BTreeMap<JobId, Vec<u8>>,
+    pub(crate) index: BTreeMap<JobId, Timestamp>,
+    pub(crate) heads: BTreeMap<JobId, Head>,
+    pub(crate) beats: BTreeMap<(JobId, u32), ReceivedHeartbeat>,
+    pub(crate) exits: BTreeMap<(JobId, u32), ExitRecord>,
+    pub(crate) cancels: BTreeMap<JobId, CancelRequest>,
+    /// By key: version, content, and time of the write.
+    pub(crate) inbox: BTreeMap<String, (String, Vec<u8>, Timestamp)>,
+    pub(crate) answers: BTreeMap<String, (InboxAnswer, Timestamp)>,
+    pub(crate) budgets: BTreeMap<(BudgetHolder, String), Stored<Budget>>,
+    pub(crate) ledgers: BTreeMap<String, Stored<Ledger>>,
+    pub(crate) notices: BTreeMap<String, Stored<NotificationLog>>,
+    pub(crate) bookmarks: Stored<Bookmarks>,
+    pub(crate) prices: Stored<PriceDocument>,
+    pub(crate) tally: Tally,
+}
+
+impl JobsWorld {
+    pub(crate) fn new(seed: u64, now: Timestamp, config: &str, faults: u32) -> Self {
+        Self {
+            chance: fastrand::Rng::with_seed(seed),
+            now,
+            faults,
+            is_steady: false,
+            home: HOME.into(),
+            config: Config::read(config).unwrap(),
+            machines: Vec::new(),
+            states: BTreeMap::new(),
+            specs: BTreeMap::new(),
+            index: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            beats: BTreeMap::new(),
+            exits: BTreeMap::new(),
+            cancels: BTreeMap::new(),
+            inbox: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            budgets: BTreeMap::new(),
+            ledgers: BTreeMap::new(),
+            notices: BTreeMap::new(),
+            bookmarks: Stored::default(),
+            prices: Stored::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn one_in(&mut self, count: u32) -> bool {
+        self.chance.u32(0..count) == 0
+    }
+
+    /// A team puts a document into the inbox.
+    pub(crate) fn submit(&mut self, team: &str, name: &str, text: &str) {
+        let (key, object) = (format!("inbox/{team}/{name}.toml"), format!("v{}", self.inbox.len()));
+        self.inbox.insert(key, (object, text.as_bytes().to_vec(), self.now));
+    }
+
+    /// A machine begins to boot.
+    pub(crate) fn launch(&mut self, order: &LaunchOrder<'_>, job: JobId) -> (ResourceId, Timestamp) {
+        let launch = order.launch;
+        let id = ResourceId::new(format!("i-{:017x}", self.machines.len()));
+        self.machines.push(SimulatedMachine {
+            id: id.clone(),
+            job,
+            attempt: launch.attempt,
+            token: launch.token.clone(),
+            retry_of: launch.retry_of,
+            tags: order.tags.clone(),
+            lifecycle: launch.candidate.lifecycle,
+            rate: launch.candidate.rate,
+            launched_at: self.now,
+            ends_at: launch.ends_at,
+            ended: None,
+            agent: AgentState::Boots,
+            hung_since: None,
+        });
+        self.tally.launched += 1;
+        (id, self.now)
+    }
+
+    /// Every machine does what it does in a tick. Returns the instances that EC2 warns of an interruption.
+    pub(crate) fn live(&mut self, is_calm: bool) -> Vec<ResourceId> {
+        let mut warned = Vec::new();
+        for index in 0..self.machines.len() {
+            if !self.machines[index].lives_at(self.now) || self.machines[index].ended.is_some() {
+                continue;
+            }
+            let is_spot = self.machines[index].lifecycle == Lifecycle::Spot;
+            if !is_calm && is_spot && self.one_in(60) {
+                let id = self.machines[index].id.clone();
+                self.interrupt(&id);
+                warned.push(id);
+                continue;
+            }
+            if !is_calm && self.machines[index].agent != AgentState::Hung && self.one_in(80) {
+                self.tally.silent += 1;
+                let is_hung = self.one_in(2);
+                self.machines[index].agent = if is_hung { AgentState::Hung } else { AgentState::Silent };
+                self.machines[index].hung_since = is_hung.then_some(self.now);
+            }
+            self.work(index);
+        }
+        warned
+    }
+
+    fn index_of(&self, id: &ResourceId) -> usize {
+        self.machines.iter().position(|machine| machine.id == *id).unwrap()
+    }
+
+    /// EC2 warns of an interruption; the agent leaves in order.
+    pub(crate) fn interrupt(&mut self, id: &ResourceId) {
+        let index = self.index_of(id);
+        self.tally.interrupted += 1;
+        if self.machines[index].agent == AgentState::Runs {
+            self.leave(index, ExitReason::Interrupted);
+        }
+        self.machines[index].ended = Some((self.now + WARNING, BY_SPOT));
+    }
+
+    /// The command of a machine comes to its end.
+    pub(crate) fn finish(&mut self, id: &ResourceId) {
+        let index = self.index_of(id);
+        self.end_command(index, true);
+    }
+
+    fn end_command(&mut self, index: usize, succeeded: bool) {
+        let head = self.heads.entry(self.machines[index].job.clone()).or_default();
+        let (code, why) = (Some(i32::from(!succeeded)), "its command ended".to_owned());
+        head.result = Some(HeadResult { succeeded, code, why, at: self.now, is_final: false });
+        self.tally.failed += u64::from(!succeeded);
+        self.shut_down(index, if succeeded { ExitReason::Succeeded } else { ExitReason::Failed });
+    }
+
+    /// One tick of an agent that is well.
+    fn work(&mut self, index: usize) {
+        let machine = &self.machines[index];
+        let SimulatedMachine { job, attempt, token, retry_of, ends_at, .. } = machine;
+        let agent = machine.agent;
+        let (job, attempt, launch, retry_of, ends_at) = (job.clone(), *attempt, launch_id(token), *retry_of, *ends_at);
+        if agent == AgentState::Hung || agent == AgentState::Silent && !self.one_in(4) {
+            return;
+        }
+        let head = self.heads.entry(job.clone()).or_default();
+        if !head.admits(attempt, &launch, retry_of) {
+            return self.shut_down(index, ExitReason::Fenced);
+        }
+        head.claim(attempt, &launch);
+        let began = agent == AgentState::Boots;
+        self.machines[index].agent = AgentState::Runs;
+        self.beat(&job, attempt);
+        if self.now >= ends_at - AGENT_ENDS_BEFORE {
+            return self.shut_down(index, ExitReason::Expired);
+        }
+        if began {
+            return;
+        }
+        let (is_done, has_failed) = (self.one_in(14), self.one_in(60));
+        let head = self.heads.entry(job).or_default();
+        let step = head.checkpoint.map_or(0, |checkpoint| checkpoint.step) + 1;
+        head.checkpoint = Some(Checkpoint { attempt, step, rewrite: 0 });
+        if !self.is_steady && (is_done || has_failed) {
+            self.end_command(index, is_done);
+        }
+    }
+
+    fn beat(&mut self, job: &JobId, attempt: u32) {
+        let beat = serde_json::json!({ "at": self.now, "attempt": attempt, "doing": Heartbeat::RUNNING });
+        let said = serde_json::from_value(beat).unwrap();
+        self.beats.insert((job.clone(), attempt), ReceivedHeartbeat { at: self.now, said });
+    }
+
+    fn leave(&mut self, index: usize, reason: ExitReason) {
+        let SimulatedMachine { job, attempt, .. } = &self.machines[index];
+        let (at, why) = (self.now, format!("{reason:?}"));
+        let exit = ExitRecord { attempt: *attempt, at, reason, code: None, why, is_final: false };
+        self.exits.insert((job.clone(), *attempt), exit);
+    }
+
+    fn shut_down(&mut self, index: usize, reason: ExitReason) {
+        self.tally.expired += u64::from(reason == ExitReason::Expired);
+        self.leave(index, reason);
+        self.machines[index].ended = Some((self.now, BY_ITSELF));
+    }
+}
