@@ -20,6 +20,7 @@ pub mod id;
 pub mod image_source;
 pub mod input_source;
 pub mod instance;
+pub mod known_sum;
 pub mod mark;
 pub mod mode;
 pub mod moment;
@@ -29,7 +30,6 @@ pub mod notification_log;
 pub mod observation;
 pub mod ownership;
 pub mod partition;
-pub mod priced_sum;
 pub mod quota;
 pub mod refusal;
 pub mod region;
@@ -42,6 +42,8 @@ pub mod team_role;
 pub mod time_zone;
 pub mod usage;
 pub mod volume;
+
+pub use known_sum as priced_sum;
 
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;

@@ -55,7 +55,7 @@ fn the_cheapest_that_fits_comes_first_and_what_has_no_price_last() {
     assert!(places[first_unknown..].iter().all(|place| place.usd_per_hour.is_none()));
     assert!(places.iter().all(|place| place.gpu_name != "T4"));
     assert_eq!(places[0].price_source.as_deref(), Some("table of 2026-09-24"));
-    assert!(places[0].footprint_per_hour.is_known());
+    assert!(places[0].footprint_per_hour.operational.is_complete());
 }
 
 fn live(spot: &[(&str, u64)]) -> PriceBook {
