@@ -196,3 +196,26 @@ def test_a_machine_of_which_one_gpu_works_could_be_smaller(account: Account) -> 
     assert found["metrics_asked"] == 8
     none = recommend(account.environment(), "--from-usage", "nlp", "--json").fine()
     assert json.loads(none.out)["findings"] == []
+
+
+def test_what_the_account_has_is_subtracted_and_what_cannot_be_read_is_said(money: BudgetAccount) -> None:
+    money.launch(ago(hours=9))
+    money.tick_at(ago(hours=6))
+    money.tick_at(ago(seconds=1))
+    money.aws.put_savings_plan("sp-1", commitment="0.21")
+    money.aws.put_capacity_reservation("cr-1", InstanceType="p5.48xlarge", ReservationType="capacity-block")
+    asked = ("commitment", "--discount-percent", "30")
+    found = recommend(money.environment(), *asked, "--json").fine().json()
+    # $0.21 of a plan cover $0.30 of $1.006 on demand.
+    assert (found["plan"], found["covers_usd_per_hour"]) == ("compute", 0.706)
+    assert [plan["kind"] for plan in found["existing"]["savings_plans"]] == ["compute"]
+    assert [block["type"] for block in found["existing"]["capacity_blocks"]] == ["p5.48xlarge"]
+    money.aws.put_reserved_instances("ri-1", InstanceType="g5.xlarge")
+    [family] = recommend(money.environment(), *asked, "--plan", "ec2-instance", "--json").fine().json()["families"]
+    assert (family["family"], family["region"], family["covers_usd_per_hour"]) == ("g5", "us-east-1", 0.0)
+    money.aws.fault("savingsplans:DescribeSavingsPlans", "access_denied", times=None)
+    said = recommend(money.environment(), *asked)
+    assert said.code == 2 and said.out.startswith("UNKNOWN: Savings Plans are unknown: "), said
+    assert "savingsplans:DescribeSavingsPlans" in said.out and "1 Reserved Instances g5.xlarge" in said.out
+    unknown = recommend(money.environment(), *asked, "--json")
+    assert unknown.code == 2 and unknown.json()["existing"]["savings_plans"] is None

@@ -13,7 +13,7 @@ use model::config::Config;
 use model::id::{Region, TypeName};
 use model::region;
 use recommend::{GpuOffer, tabled_offers};
-use store::{Documents as _, LedgerDocuments as _, Store};
+use store::{Documents as _, LedgerDocuments as _, Store, StoreError};
 
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
 use crate::context::CommandContext;
@@ -50,6 +50,23 @@ pub(super) struct Deployed {
     pub(super) config: Config,
 }
 
+/// Ledgers of several months.
+#[derive(Default)]
+pub(super) struct LedgersRead {
+    pub(super) ledgers: Vec<Ledger>,
+    /// Ledgers, or lists of them, that could not be read.
+    pub(super) unread: usize,
+    /// Months without a ledger, `yyyy-mm`.
+    pub(super) absent: Vec<String>,
+}
+
+impl LedgersRead {
+    fn warn(&mut self, error: &StoreError) {
+        self.unread += 1;
+        screen::warn(describe_store_error(error));
+    }
+}
+
 impl Account {
     /// Looks for credentials, except with `offline`. If a profile is named, its absence is an error.
     pub(super) async fn connect(global: GlobalOptions, offline: bool) -> Result<Self, CommandError> {
@@ -75,7 +92,11 @@ impl Account {
     }
 
     /// Refuses regions that AWS does not have. It is asked about those that are not in the list that comes with Curfew.
-    pub(super) async fn check_regions(&self, option: &str, regions: &[Region]) -> Result<(), CommandError> {
+    pub(super) async fn check_regions(
+        &self,
+        option: &str,
+        regions: &[Region],
+    ) -> Result<(), CommandError> {
         let Some(context) = self.context.as_ref().filter(|_| !regions.iter().all(region::is_known)) else {
             return check_against(option, regions, &[]);
         };
@@ -139,7 +160,12 @@ impl Account {
     }
 
     /// The stored prices, with missing and old ones of these types refreshed, and kept in the user's cache.
-    pub(super) async fn prices(&self, deployed: &Deployed, offers: &[GpuOffer], on_spot: bool) -> PriceBook {
+    pub(super) async fn prices(
+        &self,
+        deployed: &Deployed,
+        offers: &[GpuOffer],
+        on_spot: bool,
+    ) -> PriceBook {
         let mut known = match &deployed.store {
             Some(store) => match store.read_prices().await {
                 Ok(versioned) => versioned.value,
@@ -190,24 +216,37 @@ impl Account {
         regions: Option<&[Region]>,
         months_before: usize,
     ) -> Vec<Ledger> {
-        let Some(store) = &deployed.store else { return Vec::new() };
+        self.read_ledgers(deployed, regions, months_before).await.ledgers
+    }
+
+    /// The same, with what could not be read.
+    pub(super) async fn read_ledgers(
+        &self,
+        deployed: &Deployed,
+        regions: Option<&[Region]>,
+        months_before: usize,
+    ) -> LedgersRead {
+        let mut read_all = LedgersRead::default();
+        let Some(store) = &deployed.store else { return read_all };
         let mut month = CalendarMonth::containing(self.now, &deployed.config.account.zone());
-        let mut ledgers = Vec::new();
         for _ in 0..=months_before {
             match store.list_ledgers(&month).await {
                 Ok(listed) => {
+                    if listed.is_empty() {
+                        read_all.absent.push(month.to_string());
+                    }
                     let wanted = listed.iter().filter(|region| regions.is_none_or(|named| named.contains(region)));
                     for read in join_all(wanted.map(|region| store.read_ledger(&month, region))).await {
                         match read {
-                            Ok(read) => ledgers.push(read.value),
-                            Err(error) => screen::warn(describe_store_error(&error)),
+                            Ok(read) => read_all.ledgers.push(read.value),
+                            Err(error) => read_all.warn(&error),
                         }
                     }
                 }
-                Err(error) => screen::warn(describe_store_error(&error)),
+                Err(error) => read_all.warn(&error),
             }
             month = month.previous();
         }
-        ledgers
+        read_all
     }
 }
