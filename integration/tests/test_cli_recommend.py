@@ -36,7 +36,7 @@ def test_without_credentials_the_tables_answer_and_say_so(environment: Mapping[s
     first, *_ = [line.split() for line in said.out.splitlines() if line.startswith(("g", "p")) and "on demand" in line]
     assert first[:4] == ["g6.xlarge", "us-east-1", "on", "demand"]
     assert "\nAssumed: layers, heads and vocabulary are those of Mistral 7B; " in said.out
-    assert "would fit is unknown" in said.out and "table of 2026-09-24." in said.out
+    assert "unknown whether these regions offer " in said.out and "table of 2026-09-24." in said.out
     found = recommend(environment, "--params", "7b", "--json").fine().json()
     assert (found["schema"], found["source"], found["parameters"]) == (1, f"{TABLE}; no credentials", 7_000_000_000)
     assert {place["lifecycle"] for place in found["places"]} == {"on-demand"}
@@ -219,3 +219,13 @@ def test_what_the_account_has_is_subtracted_and_what_cannot_be_read_is_said(mone
     assert "savingsplans:DescribeSavingsPlans" in said.out and "1 Reserved Instances g5.xlarge" in said.out
     unknown = recommend(money.environment(), *asked, "--json")
     assert unknown.code == 2 and unknown.json()["existing"]["savings_plans"] is None
+
+
+def test_unknown_carbon_is_never_the_least() -> None:
+    asked = ("--params", "7b", "--offline", "--regions", "ap-east-2,eu-north-1,us-east-1", "--rank", "carbon")
+    said = recommend({**NOBODY, "COLUMNS": "200"}, *asked).fine()
+    assert "Without AWS it is unknown what ap-east-2 offers." in said.out
+    found = recommend(NOBODY, *asked, "--json").fine().json()
+    assert found["rank"] == "carbon" and found["places"][0]["region"] == "eu-north-1"
+    assert all(place["footprint_per_hour"]["operational_kg_co2e"] for place in found["places"])
+    assert "p5e.48xlarge" in found["not_tabled"]

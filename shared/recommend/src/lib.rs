@@ -19,13 +19,14 @@ mod throughput;
 pub mod usage;
 
 pub use capability::{CAPABILITY_SOURCE, GpuFeature, suit_remedies};
-pub use catalog::{GpuOffer, check_type, network_gbps, table_date, tabled_offers};
+pub use catalog::{GpuOffer, check_type, network_gbps, table_date, tabled_offers, tabled_types, untabled_types};
 pub use gpu_request::GpuRequest;
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
 pub use job::JobDraft;
 pub use quota::{AccountQuotas, QuotaVerdict};
 pub use rank::{
-    DataCost, DataPlace, PlacementFacts, PlacementRequest, RankedPlace, RunCost, RunDuration, S3_GBPS_MAX, rank_places,
+    DataCost, DataPlace, PlacementFacts, PlacementRequest, RankBy, RankedPlace, RunCost, RunDuration, S3_GBPS_MAX,
+    rank_places,
 };
 pub use throughput::{
     GENERATION_SOURCE, GpuPeak, PEAKS, RunLength, TRAINING_PERCENT, TRAINING_SOURCE, TokenWork, format_length,

@@ -1,4 +1,5 @@
 use jiff::tz::TimeZone;
+use model::accelerated_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::fixture::time;
 
 use super::*;
@@ -123,6 +124,15 @@ fn every_known_region_with_a_grid_factor_has_a_pue() {
         assert!((10..=1_200).contains(grams_per_kwh) && (2020..).contains(year), "{region}");
     }
     assert!(REGIONAL_PUE.iter().all(|pue| (100..200).contains(&pue.percent)));
+}
+
+#[test]
+fn every_accelerated_family_has_machines_or_a_reason_why_not() {
+    let families = machine_families(MACHINES.iter());
+    for AcceleratedFamily { name, not_in_machines } in ACCELERATED_FAMILIES.iter() {
+        assert_ne!(families.contains(name), not_in_machines.is_some(), "{name}");
+    }
+    assert!(families.iter().all(|family| AcceleratedFamily::find(family).is_some()));
 }
 
 #[test]
