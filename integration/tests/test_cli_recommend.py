@@ -229,3 +229,24 @@ def test_unknown_carbon_is_never_the_least() -> None:
     assert found["rank"] == "carbon" and found["places"][0]["region"] == "eu-north-1"
     assert all(place["footprint_per_hour"]["operational_kg_co2e"] for place in found["places"])
     assert "p5e.48xlarge" in found["not_tabled"]
+
+
+def gpus(environment: Mapping[str, str], *arguments: str) -> Said:
+    return curfew(environment, "gpus", *arguments)
+
+
+def test_types_are_listed_with_prices_by_region(account: Account) -> None:
+    out = gpus(NOBODY, "--offline").fine().out
+    assert "g7.2xlarge" in out and "1 RTX PRO 4500" in out and "unknown whether these regions offer p5e.48xlarge" in out
+    found = gpus(NOBODY, "rtx-pro-server-6000", "--offline", "--json").fine().json()
+    assert {listing["accelerator_memory_mib"] for listing in found["types"]} == {98_304}
+    refused = gpus(NOBODY, "g4ad", "--offline")
+    assert refused.code == 2 and "g4ad is in no table: AMD Radeon Pro V520" in refused.err
+    know_prices(account, {"g5.xlarge": 0.9}, spot={"g5.xlarge": {"us-east-1b": 0.25}})
+    account.aws.set_quota("L-3819A6DF", 8)
+    [listing] = gpus(account.environment(), "g5.xlarge", "--json").fine().json()["types"]
+    [place] = listing["places"]
+    assert (place["usd_per_hour"], place["spot_usd_per_hour"], place["spot_zone"]) == (0.9, 0.25, "us-east-1b")
+    assert (place["quota_vcpus"], place["spot_quota_vcpus"]) == (0.0, 8.0)
+    shown = gpus(account.environment(), "g5.xlarge").fine().out
+    assert "g5.xlarge: 1 A10G with 22 GiB each, 4 vCPUs, 16 GiB, 10 Gbit/s" in shown and "8 vCPUs" in shown

@@ -1,10 +1,10 @@
 //! `curfew recommend`: which GPU, where, and how to pay for it.
 
-mod account;
+pub(super) mod account;
 mod commitment;
 mod from_usage;
 mod numbers;
-mod place;
+pub(super) mod place;
 mod purchase;
 mod show;
 mod workload;

@@ -12,6 +12,7 @@ pub mod commitment;
 mod gpu_request;
 mod interruptions;
 mod job;
+mod listing;
 pub mod purchase;
 mod quota;
 mod rank;
@@ -23,6 +24,7 @@ pub use catalog::{GpuOffer, check_type, network_gbps, table_date, tabled_offers,
 pub use gpu_request::GpuRequest;
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
 pub use job::JobDraft;
+pub use listing::{ListingFacts, ListingFilter, TypeListing, TypePlace, list_types};
 pub use quota::{AccountQuotas, QuotaVerdict};
 pub use rank::{
     DataCost, DataPlace, PlacementFacts, PlacementRequest, RankBy, RankedPlace, RunCost, RunDuration, S3_GBPS_MAX,

@@ -25,7 +25,7 @@ use crate::{screen, world};
 const PRICES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// More regions than AWS has.
-pub(super) const REGIONS_MAX: usize = 60;
+pub(in crate::commands) const REGIONS_MAX: usize = 60;
 
 fn check_against(option: &str, regions: &[Region], enabled: &[Region]) -> Result<(), CommandError> {
     let refusal = regions.iter().find_map(|region| region::check_exists(region, enabled).err());
@@ -33,31 +33,31 @@ fn check_against(option: &str, regions: &[Region], enabled: &[Region]) -> Result
 }
 
 /// The sources of prices, quotas and history.
-pub(super) struct Account {
+pub(in crate::commands) struct Account {
     /// `None`: without credentials, or with --offline.
-    pub(super) context: Option<CommandContext>,
+    pub(in crate::commands) context: Option<CommandContext>,
     /// The region of the deployment, if one is named.
     home: Option<Region>,
-    pub(super) now: Timestamp,
-    pub(super) json: bool,
+    pub(in crate::commands) now: Timestamp,
+    pub(in crate::commands) json: bool,
     /// The reason why there is no context.
-    pub(super) why_offline: &'static str,
+    pub(in crate::commands) why_offline: &'static str,
 }
 
 /// A deployment and its configuration, if there is one.
-pub(super) struct Deployed {
-    pub(super) store: Option<Store>,
-    pub(super) config: Config,
+pub(in crate::commands) struct Deployed {
+    pub(in crate::commands) store: Option<Store>,
+    pub(in crate::commands) config: Config,
 }
 
 /// Ledgers of several months.
 #[derive(Default)]
-pub(super) struct LedgersRead {
-    pub(super) ledgers: Vec<Ledger>,
+pub(in crate::commands) struct LedgersRead {
+    pub(in crate::commands) ledgers: Vec<Ledger>,
     /// Ledgers, or lists of them, that could not be read.
-    pub(super) unread: usize,
+    pub(in crate::commands) unread: usize,
     /// Months without a ledger, `yyyy-mm`.
-    pub(super) absent: Vec<String>,
+    pub(in crate::commands) absent: Vec<String>,
 }
 
 impl LedgersRead {
@@ -69,7 +69,7 @@ impl LedgersRead {
 
 impl Account {
     /// Looks for credentials, except with `offline`. If a profile is named, its absence is an error.
-    pub(super) async fn connect(global: GlobalOptions, offline: bool) -> Result<Self, CommandError> {
+    pub(in crate::commands) async fn connect(global: GlobalOptions, offline: bool) -> Result<Self, CommandError> {
         let (now, json) = (world::clock(), global.json);
         let options =
             ConnectionOptions { profile: global.profile.clone(), region: global.region.as_deref().map(Region::from) };
@@ -86,13 +86,13 @@ impl Account {
     ///
     /// # Errors
     /// AWS has no such region.
-    pub(super) async fn home(&self) -> Result<Option<&Region>, CommandError> {
+    pub(in crate::commands) async fn home(&self) -> Result<Option<&Region>, CommandError> {
         self.check_regions("--region, or AWS_REGION", self.home.as_slice()).await?;
         Ok(self.home.as_ref())
     }
 
     /// Refuses regions that AWS does not have. It is asked about those that are not in the list that comes with Curfew.
-    pub(super) async fn check_regions(
+    pub(in crate::commands) async fn check_regions(
         &self,
         option: &str,
         regions: &[Region],
@@ -106,7 +106,7 @@ impl Account {
     }
 
     /// Adds the credentials to an error.
-    pub(super) fn blame<T>(&self, done: Result<T, CommandError>) -> Result<T, CommandError> {
+    pub(in crate::commands) fn blame<T>(&self, done: Result<T, CommandError>) -> Result<T, CommandError> {
         done.map_err(|failure| match &self.context {
             Some(context) => context.blame(failure),
             None => failure,
@@ -115,7 +115,7 @@ impl Account {
 
     /// # Errors
     /// Without credentials.
-    pub(super) fn needs_context(&self) -> Result<&CommandContext, CommandError> {
+    pub(in crate::commands) fn needs_context(&self) -> Result<&CommandContext, CommandError> {
         self.context.as_ref().ok_or_else(|| {
             CommandError::with(
                 format!("the ledger cannot be read: {}", self.why_offline),
@@ -125,7 +125,7 @@ impl Account {
     }
 
     /// The deployment. It may be missing, unless a bucket is named.
-    pub(super) async fn deployed(&self) -> Result<Deployed, CommandError> {
+    pub(in crate::commands) async fn deployed(&self) -> Result<Deployed, CommandError> {
         let Some(context) = &self.context else { return Ok(Deployed { store: None, config: Config::default() }) };
         let read = async {
             let Some(deployed) = context.deployed().await? else { return Ok(None) };
@@ -143,7 +143,7 @@ impl Account {
     }
 
     /// Every type of these regions, from the table without AWS; and whether all regions answered.
-    pub(super) async fn offers(&self, regions: &[Region]) -> (Vec<GpuOffer>, bool) {
+    pub(in crate::commands) async fn offers(&self, regions: &[Region]) -> (Vec<GpuOffer>, bool) {
         let Some(context) = &self.context else { return (tabled_offers(regions), true) };
         let looks = regions.iter().map(|region| gpu_offers(&context.aws, region));
         let (mut offers, mut is_complete) = (Vec::new(), true);
@@ -160,7 +160,7 @@ impl Account {
     }
 
     /// The stored prices, with missing and old ones of these types refreshed, and kept in the user's cache.
-    pub(super) async fn prices(
+    pub(in crate::commands) async fn prices(
         &self,
         deployed: &Deployed,
         offers: &[GpuOffer],
@@ -194,7 +194,7 @@ impl Account {
     }
 
     /// The quotas of these regions. A region that does not answer is unknown.
-    pub(super) async fn quotas(&self, regions: &[Region]) -> BTreeMap<Region, BTreeMap<String, f64>> {
+    pub(in crate::commands) async fn quotas(&self, regions: &[Region]) -> BTreeMap<Region, BTreeMap<String, f64>> {
         let Some(context) = &self.context else { return BTreeMap::new() };
         let looks = regions.iter().map(|region| async move { (region.clone(), quotas(&context.aws, region).await) });
         let mut granted = BTreeMap::new();
@@ -210,7 +210,7 @@ impl Account {
     }
 
     /// The ledgers of this month and of so many before it, of these regions; without regions, of all that have one.
-    pub(super) async fn ledgers(
+    pub(in crate::commands) async fn ledgers(
         &self,
         deployed: &Deployed,
         regions: Option<&[Region]>,
@@ -220,7 +220,7 @@ impl Account {
     }
 
     /// The same, with what could not be read.
-    pub(super) async fn read_ledgers(
+    pub(in crate::commands) async fn read_ledgers(
         &self,
         deployed: &Deployed,
         regions: Option<&[Region]>,

@@ -237,7 +237,7 @@ impl PlaceArguments {
 }
 
 /// The regions of the dated table that any account may have.
-fn table_regions_for_all() -> BTreeSet<Region> {
+pub(in crate::commands) fn table_regions_for_all() -> BTreeSet<Region> {
     let is_commercial =
         |region: &Region| Partition::find(region.as_str()).is_some_and(|partition| partition.name == "aws");
     table_regions().into_iter().filter(is_commercial).collect()
