@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, mode, plans, recommend, report,
-    rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
+    apply, budget, cancel, completions, config, doctor, explain, gpus, jobs, keep, logs, mode, plans, recommend,
+    report, rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
 };
 use crate::global_options::GlobalOptions;
 
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Report(report::Report),
     Watch(watch::Watch),
     Recommend(Box<recommend::Recommend>),
+    Gpus(gpus::Gpus),
     Apply(apply::Apply),
     Keep(keep::Keep),
     Protect(keep::Protect),

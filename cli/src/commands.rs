@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod gpus;
 pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod logs;
@@ -42,6 +43,9 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
     if let Command::Recommend(recommend) = command {
         return recommend.run(global).await;
     }
+    if let Command::Gpus(gpus) = command {
+        return Box::pin(gpus.run(global)).await;
+    }
     if let Command::Version(version) = command {
         return version.run(global).await;
     }
@@ -73,9 +77,11 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::RunNow(run_now) => run_now.run(&context).await,
         Command::Uninstall(uninstall) => Box::pin(uninstall.run(&context)).await,
         Command::Watch(watch) => Box::pin(watch.run(&context)).await,
-        Command::Completions(_) | Command::Config(_) | Command::Recommend(_) | Command::Version(_) => {
-            Ok(CommandStatus::Success)
-        }
+        Command::Completions(_)
+        | Command::Config(_)
+        | Command::Gpus(_)
+        | Command::Recommend(_)
+        | Command::Version(_) => Ok(CommandStatus::Success),
     };
     done.map_err(|failure| context.blame(failure))
 }

@@ -17,7 +17,7 @@ from moto.iam.models import iam_backends
 from moto.s3.models import FakeKey, s3_backends
 from moto.sns.models import sns_backends
 
-from . import ebs_corrections, lifecycle, sns_corrections, spot, spot_prices
+from . import capacity_reservations, commitments, ebs_corrections, lifecycle, sns_corrections, spot, spot_prices
 from .faults import Rule
 
 if TYPE_CHECKING:
@@ -151,6 +151,13 @@ class BackDoor:
         """`set_capacity(0, "g5.xlarge", zone="us-east-1a", lifecycle="spot")`: so many are left; what is not said means any."""
         self._proxy.launches.set_capacity(region, left, instance_type, zone, lifecycle)
 
+    def put_savings_plan(self, plan: str, **fields: Any) -> None:
+        """A Compute plan of the account, with the API's names for its fields; `commitment` is USD an hour, as text."""
+        self._proxy.savings_plans.put(plan, fields)
+
+    def put_reserved_instances(self, reservation: str, region: str = REGION, **fields: Any) -> None:
+        commitments.put_reserved(_backend(region), reservation, fields)
+
     def set_quota(self, code: str, value: float, region: str = REGION, enforced: bool = False) -> None:
         """A quota of EC2; GPU families have 0 where nothing is set, as in a new account. Launches above it are refused where it
         is `enforced`."""
@@ -231,6 +238,10 @@ class BackDoor:
             if not zone.startswith(region):
                 raise Unknown(f"{zone!r} is no zone of {region}")
             spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour), moment)
+
+    def put_capacity_reservation(self, reservation: str, region: str = REGION, **fields: Any) -> None:
+        """`put_capacity_reservation("cr-1", InstanceType="p5.48xlarge", TotalInstanceCount=2)`; see capacity_reservations.py."""
+        capacity_reservations.put(_backend(region), reservation, fields)
 
     def set_listed_price(self, instance_type: str, usd: str, region: str = REGION) -> None:
         """What the Price List says of it from now on."""

@@ -18,8 +18,10 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from . import (
     absence_errors,
+    capacity_reservations,
     cloudwatch_cbor,
     cloudwatch_metrics,
+    commitments,
     contract,
     control,
     ebs_corrections,
@@ -41,6 +43,7 @@ from . import (
 from .admin_api import BackDoor
 from .aws_call import AwsCall, identify
 from .calls import Ledger, Violations
+from .commitments import SavingsPlans
 from .errors import error_response
 from .faults import DAMAGED, Rule, RuleBook
 from .http_message import Request, Response, call_wsgi
@@ -75,8 +78,10 @@ class Proxy:
         sns_corrections.apply()
         event_corrections.apply()
         identity_corrections.apply()
+        commitments.apply()
         fast_moto.apply()
         spot_prices.apply()
+        capacity_reservations.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()
         self.violations = Violations()
@@ -84,6 +89,7 @@ class Proxy:
         self.stacks = Stacks()
         self.invocations = invocations.Invocations()
         self.quotas = Quotas()
+        self.savings_plans = SavingsPlans()
         self.price_list = PriceList()
         self.sagemaker = sagemaker.SageMaker()
         self.launches = launch_refusals.Launches()
@@ -118,6 +124,7 @@ class Proxy:
             self.stacks.clear()
             self.invocations.clear()
             self.quotas.clear()
+            self.savings_plans.clear()
             self.price_list.clear()
             self.sagemaker.clear()
             self.launches.clear()
@@ -193,6 +200,8 @@ class Proxy:
             return self.invocations.answer(call, request)
         if call.service == "servicequotas":
             return self.quotas.answer(call, request)
+        if call.service == "savingsplans":
+            return self.savings_plans.answer(call, request)
         if call.service == "pricing":
             return self.price_list.answer(call, request)
         if call.service in sagemaker.SERVICES:

@@ -47,12 +47,12 @@ def is_in_row(call: dict[str, Any], known: set[str]) -> bool:
     return all(any(fnmatchcase(key, pattern) for pattern in patterns) for key in keys)
 
 
-_MEMBERS_DO = {"submit", "run", "rerun", "jobs", "logs", "cancel", "keep", "release"}
+_MEMBERS_DO = {"submit", "run", "rerun", "jobs", "logs", "cancel", "keep", "release", "gpus"}
 # By sample policies, the commands that they are for. A team lead has the policy of the members as well.
 PEOPLE: dict[tuple[Path, ...], set[str]] = {
     (TEAM_MEMBER,): _MEMBERS_DO,
     (TEAM_MEMBER, TEAM_LEAD): {*_MEMBERS_DO, "budget", "explain", "plans", "report", "scan", "undo", "watch"},
-    (FINANCE,): {"budget", "plans", "recommend", "report", "scan"},
+    (FINANCE,): {"budget", "gpus", "plans", "recommend", "report", "scan"},
 }
 
 

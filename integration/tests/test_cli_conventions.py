@@ -38,7 +38,7 @@ ALL = list(commands())
 def test_there_are_the_commands_of_the_readme() -> None:
     assert re.fullmatch(r"curfew \d+\.\d+\.\d+\n", curfew({}, "--version").fine().out)
     assert {words[0] for words in ALL if words} == {
-        *("scan", "config", "explain", "plans", "budget", "report", "recommend", "apply", "keep", "protect", "release"),
+        *("scan", "config", "explain", "plans", "budget", "report", "recommend", "gpus", "apply", "keep", "protect", "release"),
         *("undo", "submit", "run", "rerun", "jobs", "logs", "ssh", "cancel", "team", "doctor", "watch", "completions"),
         *("mode", "run-now", "uninstall", "version"),
     }

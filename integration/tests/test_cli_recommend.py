@@ -36,7 +36,7 @@ def test_without_credentials_the_tables_answer_and_say_so(environment: Mapping[s
     first, *_ = [line.split() for line in said.out.splitlines() if line.startswith(("g", "p")) and "on demand" in line]
     assert first[:4] == ["g6.xlarge", "us-east-1", "on", "demand"]
     assert "\nAssumed: layers, heads and vocabulary are those of Mistral 7B; " in said.out
-    assert "would fit is unknown" in said.out and "table of 2026-09-24." in said.out
+    assert "unknown whether these regions offer " in said.out and "table of 2026-09-24." in said.out
     found = recommend(environment, "--params", "7b", "--json").fine().json()
     assert (found["schema"], found["source"], found["parameters"]) == (1, f"{TABLE}; no credentials", 7_000_000_000)
     assert {place["lifecycle"] for place in found["places"]} == {"on-demand"}
@@ -218,3 +218,57 @@ def test_a_machine_of_which_one_gpu_works_could_be_smaller(account: Account) -> 
     assert found["metrics_asked"] == 8
     none = recommend(account.environment(), "--from-usage", "nlp", "--json").fine()
     assert json.loads(none.out)["findings"] == []
+
+
+def test_what_the_account_has_is_subtracted_and_what_cannot_be_read_is_said(money: BudgetAccount) -> None:
+    money.launch(ago(hours=9))
+    money.tick_at(ago(hours=6))
+    money.tick_at(ago(seconds=1))
+    money.aws.put_savings_plan("sp-1", commitment="0.21")
+    money.aws.put_capacity_reservation("cr-1", InstanceType="p5.48xlarge", ReservationType="capacity-block")
+    asked = ("commitment", "--discount-percent", "30")
+    found = recommend(money.environment(), *asked, "--json").fine().json()
+    # $0.21 of a plan cover $0.30 of $1.006 on demand.
+    assert (found["plan"], found["covers_usd_per_hour"]) == ("compute", 0.706)
+    assert [plan["kind"] for plan in found["existing"]["savings_plans"]] == ["compute"]
+    assert [block["type"] for block in found["existing"]["capacity_blocks"]] == ["p5.48xlarge"]
+    money.aws.put_reserved_instances("ri-1", InstanceType="g5.xlarge")
+    [family] = recommend(money.environment(), *asked, "--plan", "ec2-instance", "--json").fine().json()["families"]
+    assert (family["family"], family["region"], family["covers_usd_per_hour"]) == ("g5", "us-east-1", 0.0)
+    money.aws.fault("savingsplans:DescribeSavingsPlans", "access_denied", times=None)
+    said = recommend(money.environment(), *asked)
+    assert said.code == 2 and said.out.startswith("UNKNOWN: Savings Plans are unknown: "), said
+    assert "savingsplans:DescribeSavingsPlans" in said.out and "1 Reserved Instances g5.xlarge" in said.out
+    unknown = recommend(money.environment(), *asked, "--json")
+    assert unknown.code == 2 and unknown.json()["existing"]["savings_plans"] is None
+
+
+def test_unknown_carbon_is_never_the_least() -> None:
+    asked = ("--params", "7b", "--offline", "--regions", "ap-east-2,eu-north-1,us-east-1", "--rank", "carbon")
+    said = recommend({**NOBODY, "COLUMNS": "200"}, *asked).fine()
+    assert "Without AWS it is unknown what ap-east-2 offers." in said.out
+    found = recommend(NOBODY, *asked, "--json").fine().json()
+    assert found["rank"] == "carbon" and found["places"][0]["region"] == "eu-north-1"
+    assert all(place["footprint_per_hour"]["operational_kg_co2e"] for place in found["places"])
+    assert "p5e.48xlarge" in found["not_tabled"]
+
+
+def gpus(environment: Mapping[str, str], *arguments: str) -> Said:
+    return curfew(environment, "gpus", *arguments)
+
+
+def test_types_are_listed_with_prices_by_region(account: Account) -> None:
+    out = gpus(NOBODY, "--offline").fine().out
+    assert "g7.2xlarge" in out and "1 RTX PRO 4500" in out and "unknown whether these regions offer p5e.48xlarge" in out
+    found = gpus(NOBODY, "rtx-pro-server-6000", "--offline", "--json").fine().json()
+    assert {listing["accelerator_memory_mib"] for listing in found["types"]} == {98_304}
+    refused = gpus(NOBODY, "g4ad", "--offline")
+    assert refused.code == 2 and "g4ad is in no table: AMD Radeon Pro V520" in refused.err
+    know_prices(account, {"g5.xlarge": 0.9}, spot={"g5.xlarge": {"us-east-1b": 0.25}})
+    account.aws.set_quota("L-3819A6DF", 8)
+    [listing] = gpus(account.environment(), "g5.xlarge", "--json").fine().json()["types"]
+    [place] = listing["places"]
+    assert (place["usd_per_hour"], place["spot_usd_per_hour"], place["spot_zone"]) == (0.9, 0.25, "us-east-1b")
+    assert (place["quota_vcpus"], place["spot_quota_vcpus"]) == (0.0, 8.0)
+    shown = gpus(account.environment(), "g5.xlarge").fine().out
+    assert "g5.xlarge: 1 A10G with 22 GiB each, 4 vCPUs, 16 GiB, 10 Gbit/s" in shown and "8 vCPUs" in shown

@@ -19,6 +19,7 @@ SERVICES = (
     "pricing",
     "resourcegroupstaggingapi",
     "sagemaker",
+    "savingsplans",
     "secretsmanager",
     "service-quotas",
     "sesv2",

@@ -1,18 +1,18 @@
 //! `curfew recommend`: which GPU, where, and how to pay for it.
 
-mod account;
+pub(super) mod account;
 mod commitment;
 mod from_usage;
 mod numbers;
-mod place;
+pub(super) mod place;
 mod purchase;
 mod show;
 mod workload;
 
 use clap::{ArgGroup, Args, Subcommand};
 use model::foreign_text::shell_word;
-use model::id::{Region, TeamName};
-use recommend::{DataPlace, RankedPlace, suit_remedies, table_date};
+use model::id::{Region, TeamName, TypeName};
+use recommend::{DataPlace, RankBy, RankedPlace, suit_remedies, table_date};
 use serde::Serialize;
 use sizing::{MemoryEstimate, Remedy, Workload};
 
@@ -37,6 +37,7 @@ use crate::screen;
         curfew recommend --params 7b --task qlora --batch 4 --gradient-checkpointing\n  \
         curfew recommend --params 70b --precision int4 --context 8k --regions us-east-1,us-west-2 --hours 24\n  \
         curfew recommend --hf-config config.json --task full --tokens 2b --job job.toml --command ./train.sh\n  \
+        curfew recommend --params 7b --task lora --tokens 1b --rank carbon\n  \
         curfew recommend --from-usage vision"
 )]
 pub(crate) struct Recommend {
@@ -61,7 +62,7 @@ pub(crate) struct Recommend {
 }
 
 /// Options that a recommendation by usage refuses: it has neither a model nor a place to choose.
-const NOT_OF_USAGE: [&str; 31] = [
+const NOT_OF_USAGE: [&str; 32] = [
     "offline",
     "explain",
     "all",
@@ -82,6 +83,7 @@ const NOT_OF_USAGE: [&str; 31] = [
     "regions",
     "hours",
     "tokens",
+    "rank",
     "data",
     "data_gb",
     "data_region",
@@ -106,7 +108,7 @@ enum Payment {
 /// {"schema": 1, "at": "…", "model": "7b", "parameters": 7000000000, "active_parameters": 7000000000, "workload": {"task": "inference", "precision": "bf16", …},
 ///  "estimate": {"strategy": "data", "gpus": 1, "weights_gib": 13.04, …, "total_gib": 14.6, "assumptions": ["…"]},
 ///  "explanation": "…", "spreads": [{"strategy": "zero3", "gib_by_gpus": [[1, 14.6], [2, 7.9], …]}],
-///  "source": "table of 2026-11-24", "regions": ["us-east-1"], "data": {"region": "us-east-1", "bytes": 1000000000},
+///  "source": "table of 2026-11-24", "regions": ["us-east-1"], "rank": "price", "not_tabled": ["p5e.48xlarge"], "data": {"region": "us-east-1", "bytes": 1000000000},
 ///  "places": [{"type": "g6.xlarge", "region": "us-east-1", "lifecycle": "on-demand", "zone": null, "gpus": 1, "used_gpus": 1, "gpu_name": "L4",
 ///              "gpu_memory_mib": 22888, "vcpus": 4, "lacks": ["bf16", "flash-attention"], "fit": {"strategy": "data", "gpus": 1, "needed_bytes": …, "usable_bytes": …},
 ///              "usd_per_hour": 0.8048, "price_source": "table of 2026-09-24", "run": {"least_hours": 8.0, "most_hours": 8.0},
@@ -117,7 +119,7 @@ enum Payment {
 ///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 16384, "remedies": [{"change": {"precision": "int8"}, …}]}],
 ///  "job": "job.toml"}
 /// ```
-/// `places` are in order, best first; `lacks` is what a GPU has not in hardware of `bf16`, `tf32`, `fp8` and `flash-attention`, as far as
+/// `places` are in the order of `rank`, best first; `not_tabled` has the types of which the tables do not know whether these regions offer them; `lacks` is what a GPU has not in hardware of `bf16`, `tf32`, `fp8` and `flash-attention`, as far as
 /// the workload asks for it; unknown values are null. `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs
 /// that cannot hold the workload alone, with each single change that makes it fit. `source` is `AWS`, or the tables.
 #[derive(Serialize)]
@@ -135,6 +137,8 @@ struct RecommendOutput<'a> {
     spreads: Vec<Spread>,
     source: String,
     regions: Vec<Region>,
+    rank: RankBy,
+    not_tabled: &'a [TypeName],
     data: Option<DataPlace>,
     places: &'a [RankedPlace<GpuFit>],
     too_small: Vec<TooSmall>,
@@ -192,6 +196,8 @@ impl Recommend {
                 spreads: if self.explain { sized.spreads() } else { Vec::new() },
                 source,
                 regions: ranking.regions.clone(),
+                rank: ranking.rank_by,
+                not_tabled: &ranking.not_tabled,
                 data: ranking.data.clone(),
                 places: &ranking.places,
                 too_small,
@@ -203,9 +209,9 @@ impl Recommend {
             show::estimate(sized, self.explain);
             show::places(&ranking, &source, self.all);
             if account.context.is_none() {
-                show::without_prices(&ranking);
+                show::without_offers(&ranking);
             }
-            show::too_small(&too_small, ranking.places.is_empty());
+            show::too_small(&too_small, ranking.places.is_empty() && !ranking.offers.is_empty());
             if let Some(file) = job {
                 let word = shell_word(&file);
                 screen::progress(format!("the job is {file}; submit it:  curfew submit {word} --dry-run"));

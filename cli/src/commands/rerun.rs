@@ -60,7 +60,8 @@ impl Rerun {
             file_name: name.name().to_owned(),
             bytes: rerun_document(&text, name.name(), resume_from, &note),
         };
-        Ok(Box::pin(submit(context, document, &self.options, None, self.wait)).await?.ending)
+        let submitted = Box::pin(submit(context, document, &self.options, None, self.wait)).await?;
+        Ok(submitted.ending)
     }
 }
 

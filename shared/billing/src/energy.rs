@@ -3,7 +3,7 @@
 //! Energy is the power of a machine over its running time, times the PUE of its region. The power of the accelerators is measured, or else
 //! estimated from their utilisation, or else between idle and full. Operational carbon is that energy times the grid factor of the region
 //! (location-based, a yearly mean); embodied carbon is the share of making the machine that falls into the running time, and a figure of its own.
-//! Values that no table has are named in [`FootprintGaps`], and counted nowhere. `docs/carbon.md` is the method for people.
+//! A figure that lacks a value of the tables is unknown, and [`FootprintGaps`] names the value. `docs/carbon.md` is the method for people.
 
 mod accelerator;
 mod figures;
@@ -18,6 +18,7 @@ use std::ops::Add;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::id::{Region, TypeName};
+use model::known_sum::{self, KnownSum};
 use serde::Serialize;
 
 pub use accelerator::{ACCELERATORS, AcceleratorModel};
@@ -104,14 +105,14 @@ pub struct MachineUse<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Footprint {
     /// Energy of the machines, including the overhead of their data center.
-    #[serde(rename = "energy_kwh")]
-    pub energy: Energy,
+    #[serde(rename = "energy_kwh", serialize_with = "known_sum::serialize_known")]
+    pub energy: KnownSum<Energy>,
     /// Emissions from generating that energy.
-    #[serde(rename = "operational_kg_co2e")]
-    pub operational: Carbon,
+    #[serde(rename = "operational_kg_co2e", serialize_with = "known_sum::serialize_known")]
+    pub operational: KnownSum<Carbon>,
     /// Emissions from making the machines.
-    #[serde(rename = "embodied_kg_co2e")]
-    pub embodied: Carbon,
+    #[serde(rename = "embodied_kg_co2e", serialize_with = "known_sum::serialize_known")]
+    pub embodied: KnownSum<Carbon>,
     /// Gaps of these figures.
     #[serde(skip_serializing_if = "FootprintGaps::is_empty")]
     pub gaps: FootprintGaps,
@@ -138,6 +139,9 @@ pub struct FootprintGaps {
     /// Runs that the ledger keeps as sums of money alone.
     #[serde(skip_serializing_if = "is_zero")]
     pub folded_runs: u64,
+    /// Ledgers of a month that are absent or could not be read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ledgers: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -153,10 +157,32 @@ impl FootprintGaps {
 }
 
 impl Footprint {
-    /// Computes the footprint of one machine. Zero, with a gap, if its type has no model.
+    /// What is unknown for that reason.
+    #[must_use]
+    pub fn unknown(gaps: FootprintGaps) -> Self {
+        Self {
+            energy: KnownSum::unknown(),
+            operational: KnownSum::unknown(),
+            embodied: KnownSum::unknown(),
+            gaps,
+            regions: BTreeSet::new(),
+        }
+    }
+
+    /// What ran in the months and regions of so many ledgers that nobody can read; zero for none.
+    #[must_use]
+    pub fn of_unread_ledgers(ledgers: u64) -> Self {
+        if ledgers == 0 {
+            Self::default()
+        } else {
+            Self::unknown(FootprintGaps { ledgers, ..FootprintGaps::default() })
+        }
+    }
+
+    /// Computes the footprint of one machine. It is unknown if its type has no model.
     #[must_use]
     pub fn from_use(machine: &MachineUse<'_>) -> Self {
-        let mut footprint = Self::default();
+        let mut footprint = Self::unknown(FootprintGaps::default());
         let Some(hardware) = hardware(machine.instance_type) else {
             footprint.gaps.types.insert(machine.instance_type.clone());
             return footprint;
@@ -164,13 +190,14 @@ impl Footprint {
         let at_machine = power(&hardware, machine.load).over(machine.time);
         let pue = machine.region.and_then(pue).map_or(grid::pue_of_all_regions(), |pue| (pue.percent, pue.percent));
         let energy = at_machine.times(pue, 100);
-        footprint.energy = Energy::from_bounds(energy);
+        footprint.energy = KnownSum::new(Energy::from_bounds(energy), 0);
         footprint.regions.extend(machine.region.cloned());
         match machine.region.map(|region| (region, grid_factor(region))) {
             Some((_, Some(factor))) => {
                 let grams_per_kwh = u64::from(factor.grams_per_kwh);
                 // Milliwatt-hours times g per kWh are millionths of a gram.
-                footprint.operational = Carbon::from_bounds(energy.times((grams_per_kwh, grams_per_kwh), 1_000));
+                let carbon = Carbon::from_bounds(energy.times((grams_per_kwh, grams_per_kwh), 1_000));
+                footprint.operational = KnownSum::new(carbon, 0);
             }
             Some((region, None)) => {
                 footprint.gaps.regions.insert(region.clone());
@@ -178,7 +205,9 @@ impl Footprint {
             None => footprint.gaps.unknown_region = true,
         }
         match embodied_grams(&hardware) {
-            Some(grams) => footprint.embodied = Carbon::from_bounds(share_of_making(grams, machine.time)),
+            Some(grams) => {
+                footprint.embodied = KnownSum::new(Carbon::from_bounds(share_of_making(grams, machine.time)), 0);
+            }
             None => {
                 footprint.gaps.types_without_embodied.insert(machine.instance_type.clone());
             }
@@ -186,27 +215,54 @@ impl Footprint {
         footprint
     }
 
-    /// One of two machines; which one is unknown.
+    /// One of two machines; which one is unknown, and so is each figure that one of them lacks.
     #[must_use]
     pub fn spanning(self, other: Self) -> Self {
-        let energy = self.energy.spanning(other.energy);
-        let operational = self.operational.spanning(other.operational);
-        let embodied = self.embodied.spanning(other.embodied);
+        let energy = spanning(self.energy, other.energy, Energy::spanning);
+        let operational = spanning(self.operational, other.operational, Carbon::spanning);
+        let embodied = spanning(self.embodied, other.embodied, Carbon::spanning);
         Self { energy, operational, embodied, ..self + other }
     }
 
-    /// Returns `true` if any energy is known.
+    /// `true` if no machine used any energy.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.energy != Energy::default()
+    pub fn is_zero(&self) -> bool {
+        self.energy.is_zero()
     }
 
-    /// Caveats of the figures: what they leave out, and which values are old. One sentence without a full stop each.
+    /// The operational carbon for people: `0.4-0.7 kg CO2e`, `unknown CO2e`.
+    #[must_use]
+    pub fn describe_operational(&self) -> String {
+        describe_carbon(self.operational)
+    }
+
+    /// The embodied carbon for people.
+    #[must_use]
+    pub fn describe_embodied(&self) -> String {
+        describe_carbon(self.embodied)
+    }
+
+    /// Caveats of the figures: what they lack, and which values are old. One sentence without a full stop each.
     #[must_use]
     pub fn caveats(&self, now: Timestamp) -> Vec<String> {
-        let FootprintGaps { types, types_without_embodied, regions, unknown_region, folded_runs } = &self.gaps;
         let year = now.to_zoned(TimeZone::UTC).year();
+        let mut said = self.describe_gaps();
+        let factors = self.regions.iter().filter_map(|region| Some((region, grid_factor(region)?)));
+        for (region, factor) in factors.filter(|(_, factor)| factor.is_old(year)) {
+            said.push(format!("the grid factor of {region} is of {}, older than {OLD_AFTER_YEARS} years", factor.year));
+        }
+        said
+    }
+
+    /// What the figures lack. One sentence without a full stop each.
+    #[must_use]
+    pub fn describe_gaps(&self) -> Vec<String> {
+        let FootprintGaps { types, types_without_embodied, regions, unknown_region, folded_runs, ledgers } = &self.gaps;
         let mut said = Vec::new();
+        if *ledgers > 0 {
+            let what = if *ledgers == 1 { "what a ledger that" } else { "what ledgers that" };
+            said.push(format!("not counted: {what} could not be read would have"));
+        }
         if !types.is_empty() {
             said.push(format!("not counted, because no model of its power exists: {}", listed(types)));
         }
@@ -225,12 +281,21 @@ impl Footprint {
                 listed(types_without_embodied)
             ));
         }
-        let factors = self.regions.iter().filter_map(|region| Some((region, grid_factor(region)?)));
-        for (region, factor) in factors.filter(|(_, factor)| factor.is_old(year)) {
-            said.push(format!("the grid factor of {region} is of {}, older than {OLD_AFTER_YEARS} years", factor.year));
-        }
         said
     }
+}
+
+fn spanning<T: Copy + Default + PartialEq + Add<Output = T>>(
+    one: KnownSum<T>,
+    other: KnownSum<T>,
+    span: impl Fn(T, T) -> T,
+) -> KnownSum<T> {
+    let complete = |sum: KnownSum<T>| sum.known().filter(|_| sum.is_complete());
+    complete(one).zip(complete(other)).map_or_else(KnownSum::unknown, |(one, other)| KnownSum::new(span(one, other), 0))
+}
+
+fn describe_carbon(carbon: KnownSum<Carbon>) -> String {
+    carbon.known().map_or_else(|| "unknown CO2e".to_owned(), |_| carbon.to_string())
 }
 
 fn listed<T: ToString>(all: &BTreeSet<T>) -> String {
@@ -240,15 +305,18 @@ fn listed<T: ToString>(all: &BTreeSet<T>) -> String {
 impl Add for Footprint {
     type Output = Self;
     fn add(mut self, other: Self) -> Self {
-        self.energy = self.energy + other.energy;
-        self.operational = self.operational + other.operational;
-        self.embodied = self.embodied + other.embodied;
+        self.energy = Add::add(self.energy, other.energy);
+        self.operational = Add::add(self.operational, other.operational);
+        self.embodied = Add::add(self.embodied, other.embodied);
         self.regions.extend(other.regions);
         self.gaps.types.extend(other.gaps.types);
         self.gaps.types_without_embodied.extend(other.gaps.types_without_embodied);
         self.gaps.regions.extend(other.gaps.regions);
-        self.gaps.unknown_region |= other.gaps.unknown_region;
+        if other.gaps.unknown_region {
+            self.gaps.unknown_region = true;
+        }
         self.gaps.folded_runs = self.gaps.folded_runs.saturating_add(other.gaps.folded_runs);
+        self.gaps.ledgers = self.gaps.ledgers.max(other.gaps.ledgers);
         self
     }
 }

@@ -162,7 +162,9 @@ impl PriceBook {
     /// whatever its cost.
     #[must_use]
     pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
-        if instance.prepaid.is_some() || instance.purchase == PurchaseOption::CapacityBlock {
+        let is_reserved =
+            matches!(instance.purchase, PurchaseOption::CapacityBlock | PurchaseOption::InterruptibleReservation);
+        if instance.prepaid.is_some() || is_reserved {
             let costs = rate(self.running_cost(instance));
             return Some(Quote { rate: Rate::ZERO, source: PriceSource::Prepaid { costs } });
         }
@@ -173,7 +175,8 @@ impl PriceBook {
     ///
     /// An on-demand capacity reservation costs the same as on demand (EC2 user guide, "Capacity Reservation pricing and billing"). A
     /// dedicated host is billed as a whole, whatever runs on it, and a Capacity Block was paid up front, at a price of its own: no price
-    /// list gives the cost of one instance there, and that cost is not zero.
+    /// list gives the cost of one instance there, and that cost is not zero. In an interruptible reservation its owner pays for the capacity, and
+    /// who pays for its use is not settled.
     #[must_use]
     pub fn running_cost(&self, instance: &Instance) -> Option<Quote> {
         if instance.prepaid == Some(PrepaidCapacity::DedicatedHost) || !is_plain(instance) {
@@ -185,7 +188,7 @@ impl PriceBook {
                 let zone = instance.zone.as_deref()?;
                 self.spot(&instance.region, &instance.instance_type, zone)
             }
-            PurchaseOption::CapacityBlock => None,
+            PurchaseOption::CapacityBlock | PurchaseOption::InterruptibleReservation => None,
         }
     }
 

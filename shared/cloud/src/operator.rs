@@ -2,6 +2,7 @@
 
 mod alarms;
 mod all_tags;
+mod commitments;
 mod deployment;
 mod identity;
 mod instance_profiles;
@@ -16,6 +17,7 @@ mod stack;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
+pub use commitments::{capacity_blocks, reserved_instances, savings_plans};
 pub use deployment::{Deployment, deployment};
 pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region};
 pub use instance_profiles::{has_instance_profile, machine_profiles, profile_role_arn};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use billing::energy::{AcceleratorLoad, Footprint, MachineUse, RunningTime};
+use billing::energy::{AcceleratorLoad, Footprint, FootprintGaps, MachineUse, RunningTime};
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
 use model::id::{Region, TypeName};
@@ -55,7 +55,7 @@ impl ExpectedFootprint {
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.per_hour.is_known() {
+        if self.per_hour.energy.known().is_some() {
             let length =
                 format_duration(SignedDuration::from_secs(i64::try_from(self.run_seconds).unwrap_or(i64::MAX)));
             let most = if self.is_most { " at most" } else { "" };
@@ -95,14 +95,15 @@ pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footpr
     }
     let earlier_footprints =
         places.into_iter().map(|(instance_type, region)| on_machine(instance_type, region, earlier));
-    earlier_footprints.reduce(Footprint::spanning).unwrap_or_default() + machine_footprint.unwrap_or_default()
+    earlier_footprints.reduce(Footprint::spanning).unwrap_or_else(|| Footprint::unknown(FootprintGaps::default()))
+        + machine_footprint.unwrap_or_default()
 }
 
 /// Describes a footprint in words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e embodied`.
 #[must_use]
 pub fn figures(footprint: &Footprint) -> String {
-    let Footprint { energy, operational, embodied, .. } = footprint;
-    format!("{energy} and {operational}, and {embodied} embodied")
+    let (operational, embodied) = (footprint.describe_operational(), footprint.describe_embodied());
+    format!("{} and {operational}, and {embodied} embodied", footprint.energy)
 }
 
 fn on_machine(instance_type: &TypeName, region: Option<&Region>, time: RunningTime) -> Footprint {
@@ -132,9 +133,10 @@ mod tests {
         let used = job_footprint(&job(Phase::Submitted, 3_600), unknown, time(NOW));
         let on = |name: &str| on_machine(&name.into(), Some(&"us-east-1".into()), RunningTime::exactly(3_600));
         let all = ["g6.xlarge", "g5.xlarge", "g6e.xlarge"].map(on);
-        let low = all.iter().map(|one| one.energy.low()).min().unwrap();
-        let high = all.iter().map(|one| one.energy.high()).max().unwrap();
-        assert_eq!((used.energy.low(), used.energy.high()), (low, high));
+        let energy = |one: &Footprint| one.energy.known().unwrap();
+        let low = all.iter().map(|one| energy(one).low()).min().unwrap();
+        let high = all.iter().map(|one| energy(one).high()).max().unwrap();
+        assert_eq!((energy(&used).low(), energy(&used).high()), (low, high));
         assert_eq!(job_footprint(&job(Phase::Submitted, 0), unknown, time(NOW)), Footprint::default());
     }
 

@@ -118,10 +118,12 @@ fn refuse_word(word: &str) -> InvalidValue {
     ))
 }
 
-/// `RTX PRO 6000` and `rtx-pro-6000` are one.
+/// `RTX PRO 6000`, `rtx-pro-6000` and EC2's `RTX PRO Server 6000` are one.
 #[must_use]
 pub fn normalize_gpu_name(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    name.replace("proserver", "pro")
 }
 
 #[cfg(test)]
@@ -165,6 +167,8 @@ mod tests {
         check("a10g", Err(&gpu_message("a10g", "g5.xlarge", "g5")));
         check("L4", Err(&gpu_message("L4", "g6.xlarge", "g6, gr6, g6f, gr6f")));
         check("rtx-pro-6000", Err(&gpu_message("rtx-pro-6000", "g7e.2xlarge", "g7e")));
+        check("RTX PRO Server 6000", Err(&gpu_message("RTX PRO Server 6000", "g7e.2xlarge", "g7e")));
+        check("rtx-pro-4500", Err(&gpu_message("rtx-pro-4500", "g7.2xlarge", "g7")));
         check("gpu", Err("\"gpu\" is no instance type; write one as `g6.xlarge`"));
     }
 }

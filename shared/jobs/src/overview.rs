@@ -391,7 +391,10 @@ mod tests {
     fn a_measured_power_narrows_the_energy_of_its_machine() {
         let job = job(Phase::Running(placed(2)));
         let overview = JobOverview::from_job(&job, time(NOW));
-        let width = |overview: &JobOverview| overview.footprint.energy.high() - overview.footprint.energy.low();
+        let width = |overview: &JobOverview| {
+            let energy = overview.footprint.energy.known().unwrap();
+            energy.high() - energy.low()
+        };
         let work = |id: &str| GpuWork { instance: id.into(), milliwatts: Some(50_000), utilization_percent: Some(90) };
         let measured = overview.clone().with_gpu_work(&job, &work("i-0123456789abcdef0"), time(NOW));
         assert!(width(&measured) < width(&overview), "{measured:?}");

@@ -79,6 +79,8 @@ pub enum PurchaseOption {
     SpotUnknown,
     /// A Capacity Block, paid in advance.
     CapacityBlock,
+    /// An interruptible Capacity Reservation, whose owner reclaims it like Spot (EC2 user guide, "Interruptible Capacity Reservations").
+    InterruptibleReservation,
 }
 
 /// Capacity that is paid for whether or not the instance runs.
@@ -141,11 +143,11 @@ impl Instance {
 
     /// The command that gives up the on-demand capacity reservation it runs in; `None` where that is unknown. Until then AWS bills the
     /// capacity, whether or not it is used (EC2 user guide, "Capacity Reservation pricing and billing"); from then on the instance runs on
-    /// demand ("Cancel a Capacity Reservation"). A Capacity Block cannot be given up.
+    /// demand ("Cancel a Capacity Reservation"). A Capacity Block cannot be given up, and an interruptible one is its owner's.
     #[must_use]
     pub fn release_command(&self) -> Option<String> {
-        let is_on_demand = self.prepaid == Some(PrepaidCapacity::CapacityReservation)
-            && self.purchase != PurchaseOption::CapacityBlock;
+        let is_on_demand =
+            self.prepaid == Some(PrepaidCapacity::CapacityReservation) && self.purchase == PurchaseOption::OnDemand;
         let id = self.capacity_reservation.as_ref().filter(|_| is_on_demand)?;
         let region = &self.region;
         Some(format!("aws ec2 cancel-capacity-reservation --region {region} --capacity-reservation-id {id}"))
@@ -291,6 +293,7 @@ mod tests {
         check(instance(), None);
         check(instance().in_reservation("cr-0abc"), Some(command));
         check(instance().in_reservation("cr-0abc").purchase(PurchaseOption::CapacityBlock), None);
+        check(instance().in_reservation("cr-0abc").purchase(PurchaseOption::InterruptibleReservation), None);
         check(instance().in_reservation("cr-0abc").prepaid(PrepaidCapacity::DedicatedHost), None);
         check(instance().prepaid(PrepaidCapacity::CapacityReservation), None);
     }

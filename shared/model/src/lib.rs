@@ -3,7 +3,9 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+pub mod accelerated_family;
 pub mod bytes;
+pub mod capacity_reservation;
 pub mod ceiling;
 pub mod channels;
 pub mod config;
@@ -19,6 +21,7 @@ pub mod id;
 pub mod image_source;
 pub mod input_source;
 pub mod instance;
+pub mod known_sum;
 pub mod listing;
 pub mod mark;
 pub mod mode;
@@ -29,7 +32,6 @@ pub mod notification_log;
 pub mod observation;
 pub mod ownership;
 pub mod partition;
-pub mod priced_sum;
 pub mod quota;
 pub mod refusal;
 pub mod region;
@@ -43,6 +45,8 @@ pub mod team_role;
 pub mod time_zone;
 pub mod usage;
 pub mod volume;
+
+pub use known_sum as priced_sum;
 
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;

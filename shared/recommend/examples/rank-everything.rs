@@ -13,8 +13,8 @@ use jobs::Lifecycle;
 use model::config::PricesConfig;
 use model::id::Region;
 use recommend::{
-    AccountQuotas, FittingGpus, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places,
-    tabled_offers,
+    AccountQuotas, FittingGpus, GpuOffer, InterruptionHistory, PlacementFacts, PlacementRequest, RankBy, RunDuration,
+    rank_places, tabled_types,
 };
 use sizing::{Precision, Task, Workload, read_params, smallest_parallelism};
 
@@ -23,7 +23,10 @@ const REPEATS: u32 = 50;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let regions: Vec<Region> = GRID.iter().take(REGIONS).map(|factor| Region::from(factor.region)).collect();
-    let offers = tabled_offers(&regions);
+    let in_region = |region: &Region| {
+        tabled_types().into_iter().map(|offer| GpuOffer { region: region.clone(), ..offer }).collect::<Vec<_>>()
+    };
+    let offers: Vec<GpuOffer> = regions.iter().flat_map(in_region).collect();
     let now: Timestamp = "2026-11-24T12:00:00Z".parse()?;
     let mut document = PriceDocument::default();
     for (cents, offer) in (50..).zip(&offers) {
@@ -47,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         duration: RunDuration::Seconds(3_600),
         data: None,
         features: Vec::new(),
+        rank_by: RankBy::Price,
     };
     let (model, workload) = (read_params("7b")?, Workload::new(Task::Inference, Precision::Bf16));
     let begin = Instant::now();

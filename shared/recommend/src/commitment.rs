@@ -1,6 +1,6 @@
 //! The Savings Plan that costs the least, for a curve of hourly spend on demand.
 //!
-//! A Compute Savings Plan is a commitment to pay so much for every hour of its term, used or not (Savings Plans user guide, "How Savings
+//! A Savings Plan is a commitment to pay so much for every hour of its term, used or not (Savings Plans user guide, "How Savings
 //! Plans apply to your usage"). Usage up to it is billed at the plan's rates, the rest on demand. With one discount for all usage, covering
 //! `x` of on-demand spend an hour costs `x * (1 - discount)` in every hour, and `max(0, spend - x)` in each. That is convex and has its
 //! corners at the spend of the hours, so trying these is exact.
@@ -9,13 +9,15 @@
 
 mod curve;
 mod draw;
+mod existing;
 
 use jiff::Timestamp;
 use model::money::{Amount, Rate};
 use serde::Serialize;
 
-pub use curve::{SpendCurve, on_demand_curve};
+pub use curve::{SpendCurve, UsageCurve};
 pub use draw::draw_commitment;
+pub use existing::{CapacityBlock, ExistingCommitments, PlanChoice, PlanScope, ReservedInstances, SavingsPlan};
 
 const MILLION: u128 = 1_000_000;
 
@@ -37,6 +39,13 @@ impl PlanDiscount {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between 0 and a million")]
     pub fn from_percent(percent: f64) -> Option<Self> {
         (percent > 0.0 && percent < 100.0).then(|| Self((percent * 10_000.0).round() as u32))
+    }
+
+    /// The rate behind the discount, rounded up.
+    #[must_use]
+    pub fn reduce(self, rate: Rate) -> Rate {
+        let micros = (u128::from(rate.usd_micros_per_hour()) * self.paid_millionths()).div_ceil(MILLION);
+        Rate::from_usd_micros_per_hour(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
     const fn paid_millionths(self) -> u128 {

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use jobs::{TYPE_GPUS_MAX, check_gpu_type, normalize_gpu_name};
 use model::fault::InvalidValue;
-use model::id::{Region, TypeName};
+use model::id::TypeName;
 
-use crate::catalog::{GpuOffer, tabled_offers};
+use crate::catalog::{GpuOffer, tabled_types};
 
 /// Requirements of a request on a job's machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,7 +41,7 @@ impl FromStr for GpuRequest {
             Some((name, memory)) if read_memory(memory).is_some() => (name, read_memory(memory).unwrap_or_default()),
             _ => (what, 0),
         };
-        let offers = tabled_offers(&[Region::new("")]);
+        let offers = tabled_types();
         let named: Vec<&GpuOffer> =
             offers.iter().filter(|offer| normalize_gpu_name(&offer.gpu_name) == normalize_gpu_name(name)).collect();
         if named.is_empty() {
@@ -100,6 +100,8 @@ mod tests {
         check("a100-80gb", 1, 80, "A100");
         check("A10G:4", 4, 0, "A10G");
         check("rtx-pro-6000:2", 2, 0, "RTX PRO 6000");
+        check("rtx-pro-server-6000", 1, 0, "RTX PRO 6000");
+        check("rtx-pro-4500", 1, 0, "RTX PRO 4500");
         check("h100", 1, 0, "H100");
     }
 

@@ -109,6 +109,7 @@ mod tests {
             duration,
             data: None,
             features: Vec::new(),
+            rank_by: crate::RankBy::Price,
         };
         rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |shape| {
             (shape.gpu_memory_bytes > 20_000_000_000).then_some(FittingGpus { gpus: 1, fit: () })

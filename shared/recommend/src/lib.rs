@@ -12,6 +12,7 @@ pub mod commitment;
 mod gpu_request;
 mod interruptions;
 mod job;
+mod listing;
 pub mod purchase;
 mod quota;
 mod rank;
@@ -19,14 +20,17 @@ mod throughput;
 pub mod usage;
 
 pub use capability::{CAPABILITY_SOURCE, GpuFeature, suit_remedies};
-pub use catalog::{GpuOffer, MachineShape, check_type, network_gbps, table_date, tabled_offers};
+pub use catalog::{
+    GpuOffer, MachineShape, check_type, network_gbps, table_date, tabled_offers, tabled_types, untabled_types,
+};
 pub use gpu_request::GpuRequest;
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
 pub use job::JobDraft;
+pub use listing::{ListingFacts, ListingFilter, TypeListing, TypePlace, list_types};
 pub use quota::{AccountQuotas, QuotaVerdict};
 pub use rank::{
-    DataCost, DataPlace, FittingGpus, PlacementFacts, PlacementRequest, RankedPlace, RunCost, RunDuration, S3_GBPS_MAX,
-    rank_places,
+    DataCost, DataPlace, FittingGpus, PlacementFacts, PlacementRequest, RankBy, RankedPlace, RunCost, RunDuration,
+    S3_GBPS_MAX, rank_places,
 };
 pub use throughput::{
     GENERATION_SOURCE, GpuPeak, PEAKS, RunLength, TRAINING_PERCENT, TRAINING_SOURCE, TokenWork, format_length,

@@ -5,9 +5,8 @@
 //!
 //! A run uses the GPUs that `fit` says, and no others of the machine: its time, its cost and the job that is written for it go by these.
 //!
-//! The order: first what has a price and what no quota refuses; then what a run costs at least, with what its data costs, or by the hour
-//! where how long it runs is unknown; at equal costs fewer GPUs, less memory, fewer vCPUs, and then names. What is unknown is `None`, and never guessed:
-//! neither a price of another region nor Spot from on demand.
+//! The order: first what has a price and what no quota refuses; then by [`RankBy`]; at equal costs fewer GPUs, less memory, fewer vCPUs, and
+//! then names. What is unknown is `None`, comes last, and is never guessed: neither a price of another region nor Spot from on demand.
 //!
 //! `jobs::rank` shares none of this on purpose. It fits a number of GPUs and their memory, not a model; leaves out what cannot be launched
 //! now, or has no price, which is shown here; orders zones, not regions; and goes by the hour, because how long a job takes is unknown to it.
@@ -42,6 +41,19 @@ pub enum RunDuration {
     Tokens(TokenWork),
 }
 
+/// Figure by which places are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankBy {
+    /// Least cost of a run, with its data; of an hour where the length of the run is unknown.
+    #[default]
+    Price,
+    /// Least time of a run, with loading its data; a place of unknown time comes last.
+    Time,
+    /// Operational carbon at full power for the least time of a run, or for an hour; a place without a factor comes last.
+    Carbon,
+}
+
 /// Requirements for a place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementRequest {
@@ -52,6 +64,7 @@ pub struct PlacementRequest {
     pub data: Option<DataPlace>,
     /// Features that the GPUs should have in hardware.
     pub features: Vec<GpuFeature>,
+    pub rank_by: RankBy,
 }
 
 /// Facts about prices and the account.
@@ -112,6 +125,21 @@ pub struct RunCost {
 }
 
 impl<F> RankedPlace<F> {
+    /// The least time that it takes, with loading its data.
+    fn least_seconds(&self) -> Option<u64> {
+        let loading = self.data.and_then(|data| data.load_seconds_least).unwrap_or_default();
+        self.run.map(|run| run.least_seconds.saturating_add(loading))
+    }
+
+    /// Milligrams of operational carbon at full power, for the least time of the run or for an hour.
+    fn most_carbon(&self) -> Option<u64> {
+        let carbon = self.footprint_per_hour.operational;
+        let per_hour = carbon.known().filter(|_| carbon.is_complete())?.high();
+        let seconds = if self.run.is_some() { self.least_seconds()? } else { HOUR_SECONDS };
+        let milligrams = u128::from(per_hour) * u128::from(seconds) / u128::from(HOUR_SECONDS);
+        Some(u64::try_from(milligrams).unwrap_or(u64::MAX))
+    }
+
     /// Describes the features that the GPUs lack, for people: `T4: no hardware for bf16`.
     #[must_use]
     pub fn describe_lacks(&self) -> Option<String> {
@@ -140,7 +168,7 @@ pub fn rank_places<F: Clone>(
             places.push(place(request, offer, (lifecycle, fit.clone(), footprint.clone()), facts));
         }
     }
-    places.sort_by(|one, other| order(one).cmp(&order(other)));
+    places.sort_by(|one, other| order(one, request.rank_by).cmp(&order(other, request.rank_by)));
     places
 }
 
@@ -220,11 +248,19 @@ impl RunCost {
     }
 }
 
-fn order<F>(place: &RankedPlace<F>) -> impl Ord + use<'_, F> {
+fn order<F>(place: &RankedPlace<F>, rank_by: RankBy) -> impl Ord + use<'_, F> {
     let least = place.cost.map(|cost| cost.least);
+    let figure = match rank_by {
+        RankBy::Price => None,
+        RankBy::Time => Some(place.least_seconds()),
+        RankBy::Carbon => Some(place.most_carbon()),
+    };
     (
-        place.usd_per_hour.is_none(),
+        place.usd_per_hour.is_none() && rank_by == RankBy::Price,
         place.quota.is_refused(),
+        // An unknown figure comes after every known one.
+        figure.map(|figure| (figure.is_none(), figure)),
+        place.usd_per_hour.is_none(),
         // Where one run has a length, a place without one is not comparable, and comes after.
         (least.is_none(), least, place.usd_per_hour),
         (place.gpus, place.gpu_memory_mib, place.vcpus),

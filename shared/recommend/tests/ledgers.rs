@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::fixture::time;
 use model::money::Rate;
-use recommend::commitment::on_demand_curve;
+use recommend::commitment::{ExistingCommitments, PlanChoice, PlanDiscount, SpendCurve, UsageCurve};
 use recommend::usage::{JobRuns, on_demand_jobs};
 use recommend::{AccountQuotas, Interruptions, interruption_history};
 
@@ -84,15 +84,39 @@ fn what_runs_uses_up_the_quota_of_its_market() {
     assert_eq!(quotas.used, BTreeMap::from(used));
 }
 
+fn curve(ledgers: &[Ledger], now: &str, discount: PlanDiscount) -> SpendCurve {
+    let existing = ExistingCommitments::default();
+    UsageCurve::from_ledgers(ledgers, time(now)).spend(&existing, &PlanChoice::Compute, time(now), discount)
+}
+
 #[test]
 fn the_curve_has_the_whole_hours_of_what_runs_on_demand() {
-    let curve = on_demand_curve(&[spot_and_on_demand()], time("2026-11-10T04:10:00Z"));
+    let discount = PlanDiscount::from_percent(28.0).unwrap();
+    let curve = curve(&[spot_and_on_demand()], "2026-11-10T04:10:00Z", discount);
     let hours: Vec<(Timestamp, String)> = curve.hours.iter().map(|hour| (hour.from, hour.spent.to_string())).collect();
     let hour = |at: &str| (time(at), "$1.00".to_owned());
     let expect = ["2026-11-10T01:00:00Z", "2026-11-10T02:00:00Z", "2026-11-10T03:00:00Z"].map(hour);
     assert_eq!(hours, expect);
-    assert_eq!((curve.unpriced_seconds, curve.folded_runs), (0, 0));
-    assert_eq!(on_demand_curve(&[], time(BEGAN)).hours, []);
+    assert_eq!((curve.unpriced_seconds, curve.folded_runs, curve.hours_without_ledger), (0, 0, 0));
+    assert_eq!(self::curve(&[], BEGAN, discount).hours, []);
+}
+
+#[test]
+fn a_month_without_a_ledger_has_no_hours_and_is_no_hour_without_spend() {
+    let month = CalendarMonth::read("2026-09", &TimeZone::UTC).unwrap();
+    let mut september = Ledger::new(&month, &"us-east-1".into());
+    let (whole, items, unread) = (true, Vec::new(), std::collections::BTreeSet::new());
+    september.observe(&LedgerBeat {
+        at: time("2026-09-30T22:00:00Z"),
+        region: "us-east-1".into(),
+        whole,
+        items,
+        unread,
+    });
+    let discount = PlanDiscount::from_percent(28.0).unwrap();
+    let curve = curve(&[september, spot_and_on_demand()], "2026-11-10T04:10:00Z", discount);
+    assert_eq!(curve.hours_without_ledger, 31 * 24);
+    assert!(curve.hours.iter().all(|hour| !hour.from.to_string().starts_with("2026-10")));
 }
 
 #[test]

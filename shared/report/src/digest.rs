@@ -49,8 +49,10 @@ pub fn digest(report: &MonthReport) -> String {
         write_others(&mut text, report.teams.len());
     }
     // Its range is wide, and hardly changes from day to day.
-    if report.is_over && money.footprint.is_known() {
-        let _ = write!(text, "\nEnergy: {}; {}.", money.footprint.energy, money.footprint.operational);
+    if report.is_over && !money.footprint.is_zero() {
+        let omissions = in_parentheses(&money.footprint_omissions());
+        let (energy, carbon) = (money.footprint.energy, money.footprint.describe_operational());
+        let _ = write!(text, "\nEnergy: {energy}; {carbon}{omissions}.");
     }
     let checkpoints = report.checkpoints.iter().map(|row| row.cost).sum::<Amount>();
     if checkpoints.is_a_cent() {
@@ -108,7 +110,7 @@ fn write_spend(text: &mut String, report: &MonthReport) {
 }
 
 fn write_team(text: &mut String, report: &MonthReport, row: &TeamRow) {
-    let (spent, omissions) = (report.team_spent(row), in_parentheses(&report.team_omissions(row)));
+    let (spent, omissions) = (row.spent, in_parentheses(&report.team_omissions(row)));
     let _ = write!(text, "\n  {spent:>12}  {}{omissions}", one_line(&row.team, 60));
     if let (Some(forecast), Some(above)) = (row.forecast, row.forecast.and_then(|sum| above_budget(sum, row.budget))) {
         let _ = write!(text, "; {forecast} expected, {above} above its budget");

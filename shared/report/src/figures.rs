@@ -193,14 +193,19 @@ impl MonthReport {
         let seen = facts.usage.as_ref().map(|usage| usage.seen.clone()).unwrap_or_default();
         let waste = find_waste(&facts.newest, &facts.days, &spend, &seen);
         let (by_team, by_job) = split_footprints(facts, span);
-        let jobs = job_rows(&facts.jobs, &spend.by_job, &facts.attempts, by_job);
+        let mut jobs = job_rows(&facts.jobs, &spend.by_job, &facts.attempts, by_job);
         let unfinished: BTreeSet<String> =
             facts.jobs.iter().filter(|job| !job.over).map(|job| job.job.to_string()).collect();
         let is_over = facts.now >= month.to;
         let past = PastSpendsByTeam::from_facts(facts, span, is_over);
         let mut teams = team_rows(facts, &spend, &savings, &waste, by_team, is_over);
+        let unread = unread_ledgers(facts);
         for row in &mut teams {
             row.past = past.of_team(&row.team);
+            add_unread((&mut row.spent, &mut row.footprint), unread);
+        }
+        for row in &mut jobs {
+            add_unread((&mut row.spent, &mut row.footprint), unread);
         }
         let account_budget = facts.budgets.get(&BudgetHolder::Account);
         let headline = Headline {
@@ -208,7 +213,7 @@ impl MonthReport {
             forecast: account_budget.and_then(|budget| budget.forecast_usd).filter(|_| !is_over),
             past: past.of_account(),
             unread_ledgers: facts.unread_ledgers,
-            ..Headline::sum(&teams, &jobs)
+            ..Headline::sum(&teams, &jobs, unread)
         };
         let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
         let mut gaps = facts.gaps.clone();
@@ -232,7 +237,11 @@ impl MonthReport {
             mode: facts.newest.iter().max_by_key(|record| record.at).map(|record| record.mode),
             footprint_caveats: headline.footprint.caveats(facts.now),
             headline,
-            days: spend.days.into_iter().map(|(day, _)| day).collect(),
+            days: if facts.ledgers.is_empty() {
+                Vec::new()
+            } else {
+                spend.days.into_iter().map(|(day, _)| day).collect()
+            },
             teams,
             savings,
             waste,
@@ -242,6 +251,10 @@ impl MonthReport {
             own: has_own_runs.then_some(own),
             gaps,
         }
+    }
+
+    fn unread_ledgers(&self) -> u64 {
+        u64::try_from(self.headline.unread_ledgers).unwrap_or(u64::MAX).max((!self.has_ledger).into())
     }
 
     /// The part of one team, by its label: [`NO_TEAM`] is what belongs to none.
@@ -256,7 +269,7 @@ impl MonthReport {
             forecast: row.and_then(|row| row.forecast),
             past: row.map(|row| row.past).unwrap_or_default(),
             unread_ledgers: self.headline.unread_ledgers,
-            ..Headline::sum(&teams, &jobs)
+            ..Headline::sum(&teams, &jobs, self.unread_ledgers())
         };
         let team_day = |day: &DaySpend| DaySpend {
             day: day.day,
@@ -293,10 +306,25 @@ impl MonthReport {
     }
 }
 
+/// The ledgers of the month that could not be read; one if there is none at all.
+fn unread_ledgers(facts: &MonthFacts) -> u64 {
+    u64::try_from(facts.unread_ledgers).unwrap_or(u64::MAX).max(facts.ledgers.is_empty().into())
+}
+
+/// Adds what is unknown without these ledgers.
+fn add_unread((spent, footprint): (&mut PricedSum<Amount>, &mut Footprint), ledgers: u64) {
+    *spent = *spent + PricedSum::new(Amount::ZERO, ledgers);
+    *footprint = std::mem::take(footprint) + Footprint::of_unread_ledgers(ledgers);
+}
+
 impl Headline {
-    fn sum(teams: &[TeamRow], jobs: &[JobRow]) -> Self {
+    /// `unread` ledgers are lacking in each sum.
+    fn sum(teams: &[TeamRow], jobs: &[JobRow], unread: u64) -> Self {
+        let mut spent: PricedSum<Amount> = teams.iter().map(|row| row.spent).sum();
+        let mut footprint: Footprint = teams.iter().map(|row| row.footprint.clone()).sum();
+        add_unread((&mut spent, &mut footprint), unread);
         Self {
-            spent: teams.iter().map(|row| row.spent).sum(),
+            spent,
             uncertain: teams.iter().map(|row| row.uncertain).sum(),
             unpriced_seconds: teams.iter().fold(0, |sum: u64, row| sum.saturating_add(row.unpriced_seconds)),
             past: PastSpends::default(),
@@ -308,7 +336,7 @@ impl Headline {
             waste: teams.iter().map(|row| row.waste).sum(),
             spot_saved: jobs.iter().map(|row| row.spot_saved).sum(),
             spot_saved_at_least: jobs.iter().any(|row| row.spot_saved_at_least),
-            footprint: teams.iter().map(|row| row.footprint.clone()).sum(),
+            footprint,
         }
     }
 }

@@ -146,7 +146,7 @@ fn figures(report: &MonthReport) -> Vec<MailRow> {
     let mut rows = vec![if report.has_ledger {
         let above = above_budget(money.spent.known().unwrap_or_default(), money.budget);
         let name = format!("Spent{}", in_parentheses(&money.spent_omissions()));
-        MailRow::new(name, money.spent_in_regions()).alarming_if(above.is_some())
+        MailRow::new(name, money.spent).alarming_if(above.is_some())
     } else {
         MailRow::new("Spent: no ledger of the month could be read", "unknown")
     }];
@@ -167,6 +167,11 @@ fn figures(report: &MonthReport) -> Vec<MailRow> {
     }
     if money.spot_saved.is_a_cent() {
         rows.push(MailRow::new("Saved by Spot", money.describe_spot_saved()));
+    }
+    if report.is_over && !money.footprint.is_zero() {
+        let name = format!("Energy{}", in_parentheses(&money.footprint_omissions()));
+        rows.push(MailRow::new(name, money.footprint.energy));
+        rows.push(MailRow::new("Operational carbon", money.footprint.describe_operational()));
     }
     rows.extend(report.own.as_ref().map(|own| MailRow::new("Curfew itself, about", own.total())));
     rows
@@ -206,7 +211,7 @@ fn teams(report: &MonthReport) -> Vec<MailRow> {
         let words = expected.map(|(sum, above)| format!("; {sum} expected, {above} above its budget"));
         let left_out = in_parentheses(&report.team_omissions(row));
         let name = format!("{}{left_out}{}", one_line(&row.team, 60), words.unwrap_or_default());
-        MailRow::new(name, report.team_spent(row)).alarming_if(expected.is_some())
+        MailRow::new(name, row.spent).alarming_if(expected.is_some())
     };
     report.teams.iter().take(NAMED_MAX).map(row).collect()
 }

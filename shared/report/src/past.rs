@@ -57,6 +57,8 @@ pub(crate) struct PastSpendsByTeam {
     previous_month: Option<BTreeMap<String, RunCost>>,
     last_week: Option<BTreeMap<String, RunCost>>,
     previous_week: Option<BTreeMap<String, RunCost>>,
+    /// Ledgers that could not be read: every sum lacks them.
+    unread_ledgers: u64,
 }
 
 impl PastSpendsByTeam {
@@ -73,6 +75,7 @@ impl PastSpendsByTeam {
             previous_month: covered(facts.previous_ledgers.iter(), same_time, after(previous.from, BLIND_MAX)),
             last_week: week(last_week),
             previous_week: week(previous_week),
+            unread_ledgers: u64::try_from(facts.unread_ledgers).unwrap_or(u64::MAX),
         }
     }
 
@@ -85,8 +88,11 @@ impl PastSpendsByTeam {
     }
 
     fn map(&self, cost: impl Fn(&BTreeMap<String, RunCost>) -> RunCost) -> PastSpends {
-        let spend =
-            |by_team: &Option<BTreeMap<String, RunCost>>| by_team.as_ref().map(|one| PastSpend::from(cost(one)));
+        let unread = PricedSum::new(Amount::ZERO, self.unread_ledgers);
+        let spend = |by_team: &Option<BTreeMap<String, RunCost>>| {
+            let spend = PastSpend::from(cost(by_team.as_ref()?));
+            Some(PastSpend { amount: spend.amount + unread, ..spend })
+        };
         PastSpends {
             previous_month: spend(&self.previous_month),
             last_week: spend(&self.last_week),

@@ -6,7 +6,6 @@ use model::fault::{one_line, shortened};
 use model::foreign_text::{quoted, quoted_unless_word};
 use model::id::TeamName;
 use model::money::Amount;
-use model::priced_sum::PricedSum;
 
 use crate::spend::describe_team;
 use crate::{Headline, MonthReport, TeamRow};
@@ -25,6 +24,9 @@ pub(crate) fn omissions(uncertain: Amount, unpriced_seconds: u64) -> Vec<String>
         .then(|| format!("not counted: {} of running time at an unknown price", length(unpriced_seconds)));
     uncertain.into_iter().chain(unpriced).collect()
 }
+
+/// A sentence names types and regions.
+const GAP_CHARACTERS_MAX: usize = 300;
 
 /// Said in place of a saving.
 pub(crate) const NO_AUDIT_RECORDS: &str =
@@ -57,19 +59,19 @@ impl Headline {
         omissions(self.uncertain, self.unpriced_seconds).into_iter().chain(unread).collect()
     }
 
-    /// The spend, which also lacks the regions whose ledger could not be read.
-    pub(crate) fn spent_in_regions(&self) -> PricedSum<Amount> {
-        self.spent + PricedSum::new(Amount::ZERO, u64::try_from(self.unread_ledgers).unwrap_or(u64::MAX))
-    }
-
     /// A figure of the same machines: with an unknown price, or without a region, it is a lower bound.
     pub(crate) fn at_least(&self) -> &'static str {
-        if self.spent_in_regions().is_complete() { "" } else { "at least " }
+        if self.spent.is_complete() { "" } else { "at least " }
     }
 
     /// What the savings leave out.
     pub(crate) fn saved_omissions(&self) -> Vec<String> {
         unpriced_savings(self.unpriced_savings)
+    }
+
+    /// What the figures of energy and carbon leave out.
+    pub(crate) fn footprint_omissions(&self) -> Vec<String> {
+        self.footprint.describe_gaps().iter().map(|gap| one_line(gap, GAP_CHARACTERS_MAX)).collect()
     }
 
     pub(crate) fn describe_spot_saved(&self) -> String {
@@ -98,17 +100,12 @@ impl MonthReport {
         let whose = self.team.as_ref().map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))));
         let whose = whose.unwrap_or_default();
         let place = self.describe_account().map(|account| format!(" in account {account}")).unwrap_or_default();
-        let spent = self.headline.spent_in_regions();
-        if self.has_ledger && spent.known().is_some() {
+        let spent = self.headline.spent;
+        if spent.known().is_some() {
             format!("{spent} spent{whose} on GPUs in {}{place}", self.month)
         } else {
             format!("what was spent{whose} on GPUs in {}{place} is unknown", self.month)
         }
-    }
-
-    /// The figure of a team in a table.
-    pub(crate) fn team_spent(&self, row: &TeamRow) -> String {
-        if self.has_ledger { row.spent.to_string() } else { "unknown".to_owned() }
     }
 
     /// What the figure of the team leaves out.

@@ -19,6 +19,7 @@ pub enum AwsService {
     Pricing,
     ResourceGroupsTagging,
     SageMaker,
+    SavingsPlans,
     SecretsManager,
     ServiceQuotas,
     Ses,
@@ -47,6 +48,7 @@ impl AwsService {
             Self::Pricing => "Pricing",
             Self::ResourceGroupsTagging => "Resource Groups Tagging API",
             Self::SageMaker => "SageMaker",
+            Self::SavingsPlans => "savingsplans",
             Self::SecretsManager => "Secrets Manager",
             Self::ServiceQuotas => "Service Quotas",
             Self::Ses => "SESv2",
@@ -66,6 +68,7 @@ impl AwsService {
             Self::Pricing => "pricing",
             Self::ResourceGroupsTagging => "tagging",
             Self::SageMaker => "sagemaker",
+            Self::SavingsPlans => "savingsplans",
             Self::SecretsManager => "secretsmanager",
             Self::ServiceQuotas => "servicequotas",
             Self::Ses => "ses",
@@ -104,15 +107,19 @@ impl AwsService {
             Self::Iam if is_china && is_fips => "",
             Self::Iam if is_dual_stack => "global.",
             Self::Iam if !is_china => "",
-            _ => &format!("{}.", self.region(partition, region)),
+            Self::SavingsPlans if partition.name == "aws" && is_dual_stack && !is_fips => "global.",
+            Self::SavingsPlans if partition.name == "aws" && !is_fips => "",
+            _ => &format!("{}.", self.region(partition, region, is_fips)),
         };
         format!("{service}.{place}{suffix}")
     }
 
-    /// The region that a signature names. Each partition has one for Cost Explorer, and one for IAM.
-    pub(crate) fn region<'a>(self, partition: &'a Partition, region: &'a str) -> &'a str {
+    /// The region that a signature names. Each partition has one for Cost Explorer, and one for IAM; Savings Plans has one in the commercial
+    /// partition, but for FIPS.
+    pub(crate) fn region<'a>(self, partition: &'a Partition, region: &'a str, is_fips: bool) -> &'a str {
         match self {
             Self::Iam if partition.name == "aws-cn" => "cn-north-1",
+            Self::SavingsPlans if partition.name == "aws" && !is_fips => partition.global_region,
             Self::CostExplorer | Self::Iam => partition.global_region,
             _ => region,
         }
@@ -161,7 +168,7 @@ mod tests {
     /// The hosts that botocore has; `integration/tests/test_endpoints.py` compares it with the installed one.
     const HOSTS: &str = include_str!("endpoint/hosts.txt");
 
-    const SERVICES: [AwsService; 14] = [
+    const SERVICES: [AwsService; 15] = [
         AwsService::ApplicationAutoScaling,
         AwsService::CloudFormation,
         AwsService::CostExplorer,
@@ -172,6 +179,7 @@ mod tests {
         AwsService::Pricing,
         AwsService::ResourceGroupsTagging,
         AwsService::SageMaker,
+        AwsService::SavingsPlans,
         AwsService::SecretsManager,
         AwsService::ServiceQuotas,
         AwsService::Ses,
@@ -187,7 +195,7 @@ mod tests {
                     let variant = EndpointVariant { is_fips, is_dual_stack };
                     let partition = Partition::find(region).unwrap();
                     let host = service.host(partition, region, variant);
-                    let signed = service.region(partition, region);
+                    let signed = service.region(partition, region, is_fips);
                     let fips = if is_fips { "fips" } else { "-" };
                     let stack = if is_dual_stack { "dual" } else { "-" };
                     writeln!(expect, "{} | {region} | {fips} | {stack} | {host} | {signed}", service.id()).unwrap();

@@ -200,7 +200,8 @@ impl<P> SignedCall<'_, P> {
     fn layer(&self, config: &SdkConfig) -> FrozenLayer {
         let mut layer = Layer::new("signed call");
         let partition = Partition::find(self.region);
-        let region = partition.map_or(self.region, |partition| self.service.region(partition, self.region));
+        let is_fips = config.use_fips().unwrap_or_default();
+        let region = partition.map_or(self.region, |partition| self.service.region(partition, self.region, is_fips));
         layer.store_put(AuthSchemeOptionResolverParams::new(()));
         layer.store_put(SigV4OperationSigningConfig {
             region: Some(aws_config::Region::new(region.to_owned()).into()),

@@ -74,7 +74,7 @@ fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
         describe_step(job, now),
         length(job.seconds),
         job.cost_usd_max.to_string(),
-        if job.footprint.is_known() { job.footprint.energy.to_string() } else { "-".to_owned() },
+        if job.footprint.is_zero() { "-".to_owned() } else { job.footprint.energy.to_string() },
         job.until.map_or_else(|| "-".to_owned(), |until| until_when(until, now)),
         job.why.clone(),
     ]
@@ -135,7 +135,7 @@ pub(super) fn print_job(
     facts.extend(warnings.map(|warning| ("warning", describe_warning(job, details, warning, now))));
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
-    if overview.footprint.is_known() {
+    if !overview.footprint.is_zero() {
         facts.push(("energy", footprint::figures(&overview.footprint)));
     }
     facts.extend(overview.footprint.caveats(now).into_iter().map(|caveat| ("", caveat)));

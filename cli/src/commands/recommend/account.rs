@@ -13,7 +13,7 @@ use model::config::Config;
 use model::id::{Region, TypeName};
 use model::region;
 use recommend::{GpuOffer, tabled_offers};
-use store::{Documents as _, LedgerDocuments as _, Store};
+use store::{Documents as _, LedgerDocuments as _, Store, StoreError};
 
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
 use crate::context::CommandContext;
@@ -25,7 +25,7 @@ use crate::{screen, world};
 const PRICES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// More regions than AWS has.
-pub(super) const REGIONS_MAX: usize = 60;
+pub(in crate::commands) const REGIONS_MAX: usize = 60;
 
 fn check_against(option: &str, regions: &[Region], enabled: &[Region]) -> Result<(), CommandError> {
     let refusal = regions.iter().find_map(|region| region::check_exists(region, enabled).err());
@@ -33,26 +33,43 @@ fn check_against(option: &str, regions: &[Region], enabled: &[Region]) -> Result
 }
 
 /// The sources of prices, quotas and history.
-pub(super) struct Account {
+pub(in crate::commands) struct Account {
     /// `None`: without credentials, or with --offline.
-    pub(super) context: Option<CommandContext>,
+    pub(in crate::commands) context: Option<CommandContext>,
     /// The region of the deployment, if one is named.
     home: Option<Region>,
-    pub(super) now: Timestamp,
-    pub(super) json: bool,
+    pub(in crate::commands) now: Timestamp,
+    pub(in crate::commands) json: bool,
     /// The reason why there is no context.
-    pub(super) why_offline: &'static str,
+    pub(in crate::commands) why_offline: &'static str,
 }
 
 /// A deployment and its configuration, if there is one.
-pub(super) struct Deployed {
-    pub(super) store: Option<Store>,
-    pub(super) config: Config,
+pub(in crate::commands) struct Deployed {
+    pub(in crate::commands) store: Option<Store>,
+    pub(in crate::commands) config: Config,
+}
+
+/// Ledgers of several months.
+#[derive(Default)]
+pub(in crate::commands) struct LedgersRead {
+    pub(in crate::commands) ledgers: Vec<Ledger>,
+    /// Ledgers, or lists of them, that could not be read.
+    pub(in crate::commands) unread: usize,
+    /// Months without a ledger, `yyyy-mm`.
+    pub(in crate::commands) absent: Vec<String>,
+}
+
+impl LedgersRead {
+    fn warn(&mut self, error: &StoreError) {
+        self.unread += 1;
+        screen::warn(describe_store_error(error));
+    }
 }
 
 impl Account {
     /// Looks for credentials, except with `offline`. If a profile is named, its absence is an error.
-    pub(super) async fn connect(global: GlobalOptions, offline: bool) -> Result<Self, CommandError> {
+    pub(in crate::commands) async fn connect(global: GlobalOptions, offline: bool) -> Result<Self, CommandError> {
         let (now, json) = (world::clock(), global.json);
         let options =
             ConnectionOptions { profile: global.profile.clone(), region: global.region.as_deref().map(Region::from) };
@@ -69,13 +86,17 @@ impl Account {
     ///
     /// # Errors
     /// AWS has no such region.
-    pub(super) async fn home(&self) -> Result<Option<&Region>, CommandError> {
+    pub(in crate::commands) async fn home(&self) -> Result<Option<&Region>, CommandError> {
         self.check_regions("--region, or AWS_REGION", self.home.as_slice()).await?;
         Ok(self.home.as_ref())
     }
 
     /// Refuses regions that AWS does not have. It is asked about those that are not in the list that comes with Curfew.
-    pub(super) async fn check_regions(&self, option: &str, regions: &[Region]) -> Result<(), CommandError> {
+    pub(in crate::commands) async fn check_regions(
+        &self,
+        option: &str,
+        regions: &[Region],
+    ) -> Result<(), CommandError> {
         let Some(context) = self.context.as_ref().filter(|_| !regions.iter().all(region::is_known)) else {
             return check_against(option, regions, &[]);
         };
@@ -85,7 +106,7 @@ impl Account {
     }
 
     /// Adds the credentials to an error.
-    pub(super) fn blame<T>(&self, done: Result<T, CommandError>) -> Result<T, CommandError> {
+    pub(in crate::commands) fn blame<T>(&self, done: Result<T, CommandError>) -> Result<T, CommandError> {
         done.map_err(|failure| match &self.context {
             Some(context) => context.blame(failure),
             None => failure,
@@ -94,7 +115,7 @@ impl Account {
 
     /// # Errors
     /// Without credentials.
-    pub(super) fn needs_context(&self) -> Result<&CommandContext, CommandError> {
+    pub(in crate::commands) fn needs_context(&self) -> Result<&CommandContext, CommandError> {
         self.context.as_ref().ok_or_else(|| {
             CommandError::with(
                 format!("the ledger cannot be read: {}", self.why_offline),
@@ -104,7 +125,7 @@ impl Account {
     }
 
     /// The deployment. It may be missing, unless a bucket is named.
-    pub(super) async fn deployed(&self) -> Result<Deployed, CommandError> {
+    pub(in crate::commands) async fn deployed(&self) -> Result<Deployed, CommandError> {
         let Some(context) = &self.context else { return Ok(Deployed { store: None, config: Config::default() }) };
         let read = async {
             let Some(deployed) = context.deployed().await? else { return Ok(None) };
@@ -122,7 +143,7 @@ impl Account {
     }
 
     /// Every type of these regions, from the table without AWS; and whether all regions answered.
-    pub(super) async fn offers(&self, regions: &[Region]) -> (Vec<GpuOffer>, bool) {
+    pub(in crate::commands) async fn offers(&self, regions: &[Region]) -> (Vec<GpuOffer>, bool) {
         let Some(context) = &self.context else { return (tabled_offers(regions), true) };
         let looks = regions.iter().map(|region| gpu_offers(&context.aws, region));
         let (mut offers, mut is_complete) = (Vec::new(), true);
@@ -139,7 +160,12 @@ impl Account {
     }
 
     /// The stored prices, with missing and old ones of these types refreshed, and kept in the user's cache.
-    pub(super) async fn prices(&self, deployed: &Deployed, offers: &[GpuOffer], on_spot: bool) -> PriceBook {
+    pub(in crate::commands) async fn prices(
+        &self,
+        deployed: &Deployed,
+        offers: &[GpuOffer],
+        on_spot: bool,
+    ) -> PriceBook {
         let mut known = match &deployed.store {
             Some(store) => match store.read_prices().await {
                 Ok(versioned) => versioned.value,
@@ -168,7 +194,7 @@ impl Account {
     }
 
     /// The quotas of these regions. A region that does not answer is unknown.
-    pub(super) async fn quotas(&self, regions: &[Region]) -> BTreeMap<Region, BTreeMap<String, f64>> {
+    pub(in crate::commands) async fn quotas(&self, regions: &[Region]) -> BTreeMap<Region, BTreeMap<String, f64>> {
         let Some(context) = &self.context else { return BTreeMap::new() };
         let looks = regions.iter().map(|region| async move { (region.clone(), quotas(&context.aws, region).await) });
         let mut granted = BTreeMap::new();
@@ -184,30 +210,43 @@ impl Account {
     }
 
     /// The ledgers of this month and of so many before it, of these regions; without regions, of all that have one.
-    pub(super) async fn ledgers(
+    pub(in crate::commands) async fn ledgers(
         &self,
         deployed: &Deployed,
         regions: Option<&[Region]>,
         months_before: usize,
     ) -> Vec<Ledger> {
-        let Some(store) = &deployed.store else { return Vec::new() };
+        self.read_ledgers(deployed, regions, months_before).await.ledgers
+    }
+
+    /// The same, with what could not be read.
+    pub(in crate::commands) async fn read_ledgers(
+        &self,
+        deployed: &Deployed,
+        regions: Option<&[Region]>,
+        months_before: usize,
+    ) -> LedgersRead {
+        let mut read_all = LedgersRead::default();
+        let Some(store) = &deployed.store else { return read_all };
         let mut month = CalendarMonth::containing(self.now, &deployed.config.account.zone());
-        let mut ledgers = Vec::new();
         for _ in 0..=months_before {
             match store.list_ledgers(&month).await {
                 Ok(listed) => {
+                    if listed.is_empty() {
+                        read_all.absent.push(month.to_string());
+                    }
                     let wanted = listed.iter().filter(|region| regions.is_none_or(|named| named.contains(region)));
                     for read in join_all(wanted.map(|region| store.read_ledger(&month, region))).await {
                         match read {
-                            Ok(read) => ledgers.push(read.value),
-                            Err(error) => screen::warn(describe_store_error(&error)),
+                            Ok(read) => read_all.ledgers.push(read.value),
+                            Err(error) => read_all.warn(&error),
                         }
                     }
                 }
-                Err(error) => screen::warn(describe_store_error(&error)),
+                Err(error) => read_all.warn(&error),
             }
             month = month.previous();
         }
-        ledgers
+        read_all
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use billing::price::table_regions;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jobs::Lifecycle;
 use model::fault::InvalidValue;
-use model::id::Region;
+use model::id::{Region, TypeName};
 use model::partition::Partition;
 use recommend::{
-    AccountQuotas, DataPlace, GpuFeature, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace,
-    RunDuration, interruption_history, rank_places,
+    AccountQuotas, DataPlace, GpuFeature, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankBy, RankedPlace,
+    RunDuration, interruption_history, rank_places, untabled_types,
 };
 use store::InputError;
 
@@ -36,7 +36,7 @@ const BYTES_PER_GB: u64 = 1_000_000_000;
 #[command(next_help_heading = "Place")]
 pub(super) struct PlaceArguments {
     /// Compare these regions, comma-separated [default: those of the configuration, else that of --region or the environment; without a
-    /// region those that the table has prices of, us-east-1 and us-east-2]
+    /// region the commercial ones that the table has prices of]
     #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
     regions: Vec<Region>,
     /// Rank by what a run of so many hours costs
@@ -45,6 +45,9 @@ pub(super) struct PlaceArguments {
     /// Rank by what a run over so many tokens costs, such as 2b or 15t
     #[arg(long, value_name = "COUNT", value_parser = tokens, allow_hyphen_values = true)]
     tokens: Option<f64>,
+    /// Rank by the price, by the time that --tokens takes, or by the carbon at full power; what is unknown comes last
+    #[arg(long, value_name = "FIGURE", value_enum, default_value_t = RankArgument::Price)]
+    rank: RankArgument,
     /// Count what it costs to read the data under this address once
     #[arg(long, value_name = "S3-URL", value_parser = s3_address)]
     data: Option<S3Address>,
@@ -74,6 +77,16 @@ pub(super) struct PlaceArguments {
     owner: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RankArgument {
+    /// The cost of a run at least, or of an hour
+    Price,
+    /// The time of a run at least
+    Time,
+    /// The operational carbon of a run at full power, or of an hour
+    Carbon,
+}
+
 /// A bucket, and a prefix that may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct S3Address {
@@ -88,12 +101,21 @@ pub(super) struct Ranking {
     pub(super) places: Vec<RankedPlace<GpuFit>>,
     pub(super) data: Option<DataPlace>,
     pub(super) duration: RunDuration,
+    pub(super) rank_by: RankBy,
+    /// The types of which the tables do not know whether these regions offer them; empty with AWS.
+    pub(super) not_tabled: Vec<TypeName>,
     /// `true` if every region answered.
     pub(super) is_complete: bool,
 }
 
 impl PlaceArguments {
     pub(super) async fn rank(&self, account: &Account, sized: &Sized) -> Result<Ranking, CommandError> {
+        if self.rank == RankArgument::Time && self.tokens.is_none() {
+            return Err(CommandError::with(
+                "--rank time needs --tokens: without it every place takes as long",
+                "pass --tokens, such as --tokens 2b",
+            ));
+        }
         account.check_regions("--regions", &self.regions).await?;
         account.check_regions("--data-region", self.data_region.as_slice()).await?;
         // Before the deployment is looked for there.
@@ -114,9 +136,15 @@ impl PlaceArguments {
         let duration = self.duration(sized);
         let architecture = self.architecture.clone();
         let features = GpuFeature::needed_by(&sized.workload);
-        let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone(), features };
+        let rank_by = match self.rank {
+            RankArgument::Price => RankBy::Price,
+            RankArgument::Time => RankBy::Time,
+            RankArgument::Carbon => RankBy::Carbon,
+        };
+        let not_tabled = if account.context.is_none() { untabled_types(&regions) } else { Vec::new() };
+        let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone(), features, rank_by };
         let places = rank_places(&request, &offers, facts, |shape| sized.fit(shape));
-        Ok(Ranking { regions, offers, places, data, duration, is_complete })
+        Ok(Ranking { regions, offers, places, data, duration, rank_by, not_tabled, is_complete })
     }
 
     /// Returns the named regions, or else those of the configuration or the home region, or else those of the dated table.
@@ -127,7 +155,7 @@ impl PlaceArguments {
         } else if !configured.is_empty() {
             configured.iter().cloned().collect()
         } else {
-            home.map_or_else(commercial_regions, |home| BTreeSet::from([home.clone()]))
+            home.map_or_else(table_regions_for_all, |home| BTreeSet::from([home.clone()]))
         };
         if regions.len() > REGIONS_MAX {
             return Err(CommandError::new(format!(
@@ -209,7 +237,7 @@ impl PlaceArguments {
 }
 
 /// The regions of the dated table that any account may have.
-fn commercial_regions() -> BTreeSet<Region> {
+pub(in crate::commands) fn table_regions_for_all() -> BTreeSet<Region> {
     let is_commercial =
         |region: &Region| Partition::find(region.as_str()).is_some_and(|partition| partition.name == "aws");
     table_regions().into_iter().filter(is_commercial).collect()

@@ -5,11 +5,13 @@ use model::fault::InvalidValue;
 use model::id::Region;
 use model::id::TypeName;
 use model::money::{Amount, Rate};
+use recommend::commitment::PlanDiscount;
 use recommend::purchase::{ASSUMPTIONS, Assumption, BreakEven, MONTH_HOURS, Machine};
 use recommend::{GpuOffer, check_type};
 use serde::Serialize;
 
 use super::account::Account;
+use super::commitment::discount;
 use super::numbers::{number, whole_number};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
@@ -61,18 +63,24 @@ pub(crate) struct Purchase {
     /// The percentage of its price that it sells for afterwards [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = whole_number::<u64>(0, 99), allow_negative_numbers = true)]
     residual_percent: Option<u64>,
+    /// The yearly interest on its price, as a percentage: the price becomes an annuity over its years [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = interest, allow_negative_numbers = true)]
+    interest_percent: Option<f64>,
+    /// The percentage by which the rent is below that price, such as with a Savings Plan
+    #[arg(long, value_name = "PERCENT", value_parser = discount, allow_negative_numbers = true)]
+    discount_percent: Option<f64>,
     /// Ask AWS nothing: take the price on demand from the dated table
     #[arg(long)]
     offline: bool,
 }
 
 /// ```json
-/// {"schema": 1, "type": "p5.48xlarge", "usd_per_hour": 55.04, "price_source": "table of 2026-09-24",
-///  "machine": {"price_usd": 317000.0, "watts": 10200, "pue_percent": 154, …, "months": 60, "residual_percent": 0},
+/// {"schema": 1, "type": "p5.48xlarge", "usd_per_hour": 55.04, "price_source": "table of 2026-09-24", "discount_percent": null,
+///  "machine": {"price_usd": 317000.0, "watts": 10200, "pue_percent": 154, …, "months": 60, "residual_percent": 0, "interest_percent": 0.0},
 ///  "owned_usd_per_month": 9630.76, "running_usd_per_month": 4347.43, "hours_per_month": 175, "payback_months": 8.9,
 ///  "assumptions": [{"option": "--price-usd", "value": "317000", "source": "…"}]}
 /// ```
-/// `hours_per_month` is null if renting costs less even for a whole month; `payback_months`, at full use, if it takes longer than its life.
+/// `usd_per_hour` is the rent behind the discount. `hours_per_month` is null if renting costs less even for a whole month; `payback_months`, at full use, if it takes longer than its life.
 /// `assumptions` are the defaults in use.
 #[derive(Serialize)]
 struct PurchaseOutput {
@@ -81,6 +89,7 @@ struct PurchaseOutput {
     instance_type: TypeName,
     usd_per_hour: Rate,
     price_source: String,
+    discount_percent: Option<f64>,
     machine: Machine,
     #[serde(flatten)]
     found: BreakEvenOutput,
@@ -116,8 +125,10 @@ impl Purchase {
             staff: self.staff_usd_per_month.map_or(usual.staff, Amount::from_usd),
             months: self.years.map_or(usual.months, |years| years.saturating_mul(12)),
             residual_percent: self.residual_percent.unwrap_or(usual.residual_percent),
+            interest_hundredths: self.interest_percent.map_or(usual.interest_hundredths, whole_hundredths),
         };
         let (rent, price_source) = self.rent(account, &instance_type).await?;
+        let (rent, price_source) = self.reduce(rent, price_source);
         let found = machine.break_even(rent);
         let assumptions = self.assumptions();
         if account.json {
@@ -128,11 +139,25 @@ impl Purchase {
                 payback_months: found.payback_tenths_of_months.map(tenths),
             };
             let schema = screen::SCHEMA;
-            let output =
-                PurchaseOutput { schema, instance_type, usd_per_hour: rent, price_source, machine, found, assumptions };
+            let output = PurchaseOutput {
+                schema,
+                instance_type,
+                usd_per_hour: rent,
+                price_source,
+                discount_percent: self.discount_percent,
+                machine,
+                found,
+                assumptions,
+            };
             screen::json(&output)?;
         } else {
-            show(&instance_type, (rent, &price_source), &machine, &found, &assumptions);
+            show(&instance_type, (rent, &price_source), &machine, &found);
+            if self.discount_percent.is_some() {
+                screen::print_line(
+                    "A Savings Plan is paid for every hour, used or not: the hours hold only where other usage takes the rest of it.",
+                );
+            }
+            print_assumptions(&assumptions);
         }
         Ok(CommandStatus::Success)
     }
@@ -178,6 +203,16 @@ impl Purchase {
         Ok((quote.rate, format!("on demand in {region}, {}", quote.source.describe())))
     }
 
+    /// The rent behind the discount, and its source.
+    fn reduce(&self, rent: Rate, source: String) -> (Rate, String) {
+        match self.discount_percent.and_then(|percent| Some((percent, PlanDiscount::from_percent(percent)?))) {
+            Some((percent, discount)) => {
+                (discount.reduce(rent), format!("{rent} {source}, less {percent} % as --discount-percent says"))
+            }
+            None => (rent, source),
+        }
+    }
+
     /// The defaults in use.
     fn assumptions(&self) -> Vec<Assumption> {
         let is_said = |option: &str| match option {
@@ -189,23 +224,24 @@ impl Purchase {
             "--staff-usd-per-month" => self.staff_usd_per_month.is_some(),
             "--years" => self.years.is_some(),
             "--residual-percent" => self.residual_percent.is_some(),
+            "--interest-percent" => self.interest_percent.is_some(),
             _ => false,
         };
         ASSUMPTIONS.into_iter().filter(|one| !is_said(one.option)).collect()
     }
 }
 
-fn show(
-    instance_type: &TypeName,
-    (rent, source): (Rate, &str),
-    machine: &Machine,
-    found: &BreakEven,
-    assumptions: &[Assumption],
-) {
+fn show(instance_type: &TypeName, (rent, source): (Rate, &str), machine: &Machine, found: &BreakEven) {
+    let interest = f64::from(machine.interest_hundredths) / 100.0;
+    let paid = if machine.interest_hundredths > 0 {
+        format!("paid back over {} months at {interest} % interest a year", machine.months)
+    } else {
+        format!("written off over {} months", machine.months)
+    };
     screen::print_line(format!(
-        "Renting a {instance_type} costs {rent} ({source}). A server for {}, written off over {} months, costs {} a month, used or \
-         not; {} of that without what is written off.",
-        machine.price, machine.months, found.owned_per_month, found.running_per_month
+        "Renting a {instance_type} costs {rent} ({source}). A server for {}, {paid}, costs {} a month, used or not; {} of that \
+         without its price.",
+        machine.price, found.owned_per_month, found.running_per_month
     ));
     screen::print_line(match found.hours_per_month {
         Some(hours) => format!("Buying costs less from {hours} hours a month on, of {MONTH_HOURS}."),
@@ -215,7 +251,11 @@ fn show(
         Some(payback) => format!("At full use it has paid for itself after {:.1} months.", tenths(payback)),
         None => "It does not pay for itself within its life, even at full use.".to_owned(),
     });
-    screen::print_line("Not counted: interest, repairs, and the network between servers.");
+    let interest = if machine.interest_hundredths > 0 { "" } else { "interest, " };
+    screen::print_line(format!("Not counted: {interest}repairs, and the network between servers."));
+}
+
+fn print_assumptions(assumptions: &[Assumption]) {
     if assumptions.is_empty() {
         return;
     }
@@ -235,6 +275,15 @@ fn tenths(tenths: u64) -> f64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a PUE lies between 1 and 10")]
 fn hundredths(factor: f64) -> u64 {
     (factor * 100.0).round() as u64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between 0 and a hundred percent")]
+fn whole_hundredths(percent: f64) -> u32 {
+    (percent * 100.0).round() as u32
+}
+
+fn interest(text: &str) -> Result<f64, InvalidValue> {
+    number(text, 100.0, |percent| percent >= 0.0, "a percentage from 0 on, such as 8")
 }
 
 fn price(text: &str) -> Result<f64, InvalidValue> {

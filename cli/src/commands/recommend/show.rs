@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use billing::energy::Footprint;
 use billing::price::table_regions;
 use jobs::Lifecycle;
-use model::id::Region;
+use model::id::{Region, TypeName};
 use model::money::Amount;
 use recommend::{
-    CAPABILITY_SOURCE, GENERATION_SOURCE, GpuFeature, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunDuration,
-    TRAINING_SOURCE, TokenWork, format_length,
+    CAPABILITY_SOURCE, GENERATION_SOURCE, GpuFeature, Interruptions, QuotaVerdict, RankBy, RankedPlace, RunCost,
+    RunDuration, TRAINING_SOURCE, TokenWork, format_length,
 };
 use sizing::{ParameterCount, format_parameters, to_gib};
 
@@ -84,9 +85,16 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     screen::print_line("");
     screen::print_line(format!("In {regions} ({source}):"));
     if ranking.places.is_empty() {
-        return screen::print_line("Nothing fits on the GPUs of one machine.");
+        let is_known = !ranking.offers.is_empty();
+        return screen::print_line(if is_known {
+            "Nothing fits on the GPUs of one machine."
+        } else {
+            "No type is known to be offered there."
+        });
     }
-    let (priced, unpriced): (Vec<_>, Vec<_>) = ranking.places.iter().partition(|place| place.usd_per_hour.is_some());
+    // By another figure than the price, a place without a price keeps its rank.
+    let is_shown = |place: &&RankedPlace<GpuFit>| place.usd_per_hour.is_some() || ranking.rank_by != RankBy::Price;
+    let (priced, unpriced): (Vec<_>, Vec<_>) = ranking.places.iter().partition(is_shown);
     // 80 columns have room for all but the last one: GPUs are those in use and all, GiB those in use and all of each.
     let mut table = Table::new([
         ("type", ColumnAlignment::Whole),
@@ -191,23 +199,41 @@ fn notes(place: &RankedPlace<GpuFit>) -> String {
     notes.join("; ")
 }
 
-/// Tells what the tables of prices lack, if there are places and none has a price.
-pub(super) fn without_prices(ranking: &Ranking) {
+/// Tells what the tables lack: places, or types in these regions.
+pub(super) fn without_offers(ranking: &Ranking) {
     let known = table_regions();
-    if ranking.places.is_empty() || ranking.places.iter().any(|place| place.usd_per_hour.is_some()) {
-        return;
-    }
-    if ranking.places.iter().any(|place| place.lifecycle == Lifecycle::Spot) {
+    let is_priced = ranking.places.iter().any(|place| place.usd_per_hour.is_some());
+    if !is_priced && ranking.places.iter().any(|place| place.lifecycle == Lifecycle::Spot) {
         screen::print_line("Without AWS no price on Spot is known.");
-    } else if !ranking.regions.iter().any(|region| known.contains(region)) {
+    }
+    let unknown: Vec<&str> =
+        ranking.regions.iter().filter(|region| !known.contains(*region)).map(Region::as_str).collect();
+    if unknown.is_empty() {
+        list_not_tabled(&ranking.not_tabled);
+    } else if unknown.len() < ranking.regions.len() {
+        screen::print_line(format!("Without AWS it is unknown what {} offers.", unknown.join(", ")));
+    } else {
         let (first, last) = (known.first().map(Region::as_str), known.last().map(Region::as_str));
         screen::print_line(format!(
-            "Without AWS only prices on demand in {} regions are known, from {} to {}: none of these is among them.",
+            "Without AWS only prices on demand in {} regions are known, from {} to {}: none of these is among them, and what it offers is unknown.",
             known.len(),
             first.unwrap_or_default(),
             last.unwrap_or_default()
         ));
     }
+}
+
+fn list_not_tabled(types: &[TypeName]) {
+    if types.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = types.iter().take(UNKNOWN_MAX).map(TypeName::as_str).collect();
+    let more = types.len().saturating_sub(UNKNOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more types") } else { String::new() };
+    screen::print_line(format!(
+        "Without AWS it is unknown whether these regions offer {}{more}: no table has a price of theirs there.",
+        names.join(", ")
+    ));
 }
 
 fn unknown(unpriced: &[&RankedPlace<GpuFit>]) {
@@ -242,6 +268,8 @@ fn sources(ranking: &Ranking, places: &[&RankedPlace<GpuFit>]) -> Vec<String> {
     if !sources.is_empty() {
         lines.push(format!("Prices: {}.", sources.join(", ")));
     }
+    let footprint: Footprint = places.iter().map(|place| place.footprint_per_hour.clone()).sum();
+    lines.extend(footprint.describe_gaps().into_iter().map(|gap| format!("CO2e: {gap}.")));
     match ranking.duration {
         RunDuration::Tokens(TokenWork::Training { .. }) => lines.push(format!("Time: {TRAINING_SOURCE}.")),
         RunDuration::Tokens(TokenWork::Generation { .. }) => lines.push(format!("Time: {GENERATION_SOURCE}.")),

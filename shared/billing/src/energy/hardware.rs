@@ -17,6 +17,8 @@ pub struct MachineHardware {
     pub accelerator: &'static AcceleratorModel,
     /// Number of accelerators, in eighths: some types have a fraction of a GPU.
     pub accelerator_eighths: u16,
+    /// Memory of each accelerator, or of its part, in MiB; `None` if unknown.
+    pub accelerator_memory_mib: Option<u32>,
     pub vcpus: u16,
     pub memory_gib: u16,
     /// The vCPUs of the whole server: those of the largest type of its family.
@@ -33,6 +35,7 @@ pub static MACHINES: LazyLock<Vec<MachineHardware>> = LazyLock::new(|| {
             size,
             accelerator: row.value_by("accelerator", find_accelerator)?,
             accelerator_eighths: row.value("accelerator_eighths")?,
+            accelerator_memory_mib: row.optional("accelerator_memory_mib")?,
             vcpus: row.value("vcpus")?,
             memory_gib: row.value("memory_gib")?,
             server_vcpus: row.value("server_vcpus")?,

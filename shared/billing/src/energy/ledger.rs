@@ -45,7 +45,7 @@ pub fn footprints<'a>(
             let key = FootprintKey { team: key.team.clone(), job: None };
             let gaps = FootprintGaps { folded_runs: sum.runs, ..FootprintGaps::default() };
             let of_team = all.entry(key).or_default();
-            *of_team = std::mem::take(of_team) + Footprint { gaps, ..Footprint::default() };
+            *of_team = std::mem::take(of_team) + Footprint::unknown(gaps);
         }
     }
     all

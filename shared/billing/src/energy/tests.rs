@@ -1,4 +1,5 @@
 use jiff::tz::TimeZone;
+use model::accelerated_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::fixture::time;
 
 use super::*;
@@ -45,19 +46,37 @@ fn the_model_covers_what_was_measured_on_a_node_of_eight_h100s() {
 #[test]
 fn values_missing_in_the_tables_are_named_and_not_counted() {
     let unknown_type = footprint("m7i.large", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
-    assert_eq!((unknown_type.is_known(), unknown_type.gaps.types.len()), (false, 1));
+    assert_eq!((unknown_type.energy.known(), unknown_type.gaps.types.len()), (None, 1));
+    let json = serde_json::to_value(&unknown_type).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({ "energy_kwh": null, "operational_kg_co2e": null, "embodied_kg_co2e": null, "gaps": { "types": ["m7i.large"] } })
+    );
     let now = time("2026-11-23T00:00:00Z");
     let said = |of: &Footprint| of.caveats(now).join("; ");
     assert_eq!(said(&unknown_type), "not counted, because no model of its power exists: m7i.large");
     let unknown_region = footprint("g5.xlarge", Some("xx-north-9"), HOUR, AcceleratorLoad::Unknown);
-    assert_eq!((unknown_region.operational, unknown_region.is_known()), (Carbon::default(), true));
+    assert_eq!(
+        (unknown_region.describe_operational().as_str(), unknown_region.energy.is_complete()),
+        ("unknown CO2e", true)
+    );
     assert_eq!(said(&unknown_region), "without operational carbon, because no grid factor is known: xx-north-9");
     let neuron = footprint("trn2.48xlarge", Some("eu-north-1"), HOUR, AcceleratorLoad::Unknown);
-    assert_eq!(neuron.embodied, Carbon::default());
+    assert_eq!(neuron.describe_embodied(), "unknown CO2e");
     assert_eq!(said(&neuron), "without embodied carbon, of which nothing is published: trn2.48xlarge");
     let nowhere = footprint("g5.xlarge", None, HOUR, AcceleratorLoad::Unknown);
     assert_eq!(said(&(nowhere.clone() + unknown_type)).split("; ").count(), 2);
-    assert!(nowhere.energy.low() < unknown_region.energy.high());
+    let whole = footprint("g5.xlarge", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
+    let sum = whole.clone() + unknown_region.clone();
+    assert_eq!(sum.describe_operational(), format!("at least {}", whole.describe_operational()));
+    assert_eq!(whole.clone().spanning(unknown_region.clone()).describe_operational(), "unknown CO2e");
+    let month = Footprint::of_unread_ledgers(2);
+    assert_eq!(
+        (month.energy.to_string().as_str(), month.caveats(now).join("; ").as_str()),
+        ("unknown", "not counted: what ledgers that could not be read would have")
+    );
+    let (nowhere, known) = (nowhere.energy.known().unwrap(), unknown_region.energy.known().unwrap());
+    assert!(nowhere.low() < known.high());
 }
 
 #[test]
@@ -108,6 +127,15 @@ fn every_known_region_with_a_grid_factor_has_a_pue() {
 }
 
 #[test]
+fn every_accelerated_family_has_machines_or_a_reason_why_not() {
+    let families = machine_families(MACHINES.iter());
+    for AcceleratedFamily { name, not_in_machines } in ACCELERATED_FAMILIES.iter() {
+        assert_ne!(families.contains(name), not_in_machines.is_some(), "{name}");
+    }
+    assert!(families.iter().all(|family| AcceleratedFamily::find(family).is_some()));
+}
+
+#[test]
 fn the_types_of_a_family_follow_one_another_and_are_no_larger_than_its_server() {
     let families = machine_families(MACHINES.iter());
     assert_eq!(families.iter().collect::<BTreeSet<_>>().len(), families.len(), "{families:?}");
@@ -126,7 +154,8 @@ fn the_types_of_a_family_follow_one_another_and_are_no_larger_than_its_server() 
 fn the_sum_of_two_halves_is_the_whole() {
     let half = footprint("g5.xlarge", Some("us-east-1"), RunningTime::exactly(1_800), AcceleratorLoad::Unknown);
     let whole = footprint("g5.xlarge", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
-    assert!(whole.energy.high() - (half.clone() + half).energy.high() <= 1);
+    let high = |footprint: Footprint| footprint.energy.known().unwrap().high();
+    assert!(high(whole) - high(half.clone() + half) <= 1);
 }
 
 #[test]

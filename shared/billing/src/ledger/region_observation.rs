@@ -114,7 +114,7 @@ impl InspectedInstance {
     /// Returns the tariff, including this account's discount: AWS does not say from when a discount holds, and people change it. It counts
     /// from the beat that found it in the configuration.
     fn tariff(&self, terms: PurchaseTerms, prices: &PricesConfig) -> Tariff {
-        let Instance { instance_type, plain_linux, prepaid, zone, .. } = &self.instance;
+        let Instance { instance_type, plain_linux, prepaid, purchase, zone, .. } = &self.instance;
         let how = match (terms, zone) {
             (PurchaseTerms::OnDemand | PurchaseTerms::Reserved, Some(zone)) if is_local(zone) => {
                 format!("on demand in {zone}")
@@ -124,6 +124,9 @@ impl InspectedInstance {
             (PurchaseTerms::Spot, None) => "on Spot, nobody knows where".to_owned(),
             (PurchaseTerms::Prepaid, _) if *prepaid == Some(PrepaidCapacity::DedicatedHost) => {
                 "on a dedicated host".to_owned()
+            }
+            (PurchaseTerms::Prepaid, _) if *purchase == PurchaseOption::InterruptibleReservation => {
+                "in an interruptible reservation".to_owned()
             }
             // Managed Spot is of SageMaker alone.
             (PurchaseTerms::Prepaid | PurchaseTerms::ManagedSpot, _) => "in a capacity block".to_owned(),
@@ -171,7 +174,7 @@ fn terms(instance: &Instance) -> PurchaseTerms {
         PurchaseOption::OnDemand if instance.prepaid == Some(PrepaidCapacity::CapacityReservation) => {
             PurchaseTerms::Reserved
         }
-        PurchaseOption::CapacityBlock => PurchaseTerms::Prepaid,
+        PurchaseOption::CapacityBlock | PurchaseOption::InterruptibleReservation => PurchaseTerms::Prepaid,
         PurchaseOption::OnDemand => PurchaseTerms::OnDemand,
         PurchaseOption::SpotOneTime | PurchaseOption::SpotPersistent | PurchaseOption::SpotUnknown => {
             PurchaseTerms::Spot

@@ -69,7 +69,8 @@ pub enum PurchaseTerms {
     /// Runs on managed Spot of `SageMaker`, billed at the on-demand price for seconds that are known only after its end: until then it may
     /// have cost nothing (`DescribeTrainingJob`, `BillableTimeInSeconds`).
     ManagedSpot,
-    /// Runs in a Capacity Block or on a dedicated host, neither of which is paid by the instance: the price of an instance is unknown.
+    /// Runs in a Capacity Block, in an interruptible reservation or on a dedicated host, none of which is paid by the instance: the price of an
+    /// instance is unknown.
     Prepaid,
 }
 

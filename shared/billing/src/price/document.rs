@@ -184,7 +184,7 @@ impl PriceDocument {
                 PurchaseOption::SpotOneTime | PurchaseOption::SpotPersistent | PurchaseOption::SpotUnknown => {
                     &mut on_spot
                 }
-                PurchaseOption::CapacityBlock => continue,
+                PurchaseOption::CapacityBlock | PurchaseOption::InterruptibleReservation => continue,
             };
             of_purchase.insert((region.clone(), instance_type.clone()));
         }

@@ -128,6 +128,7 @@ fn purchase(item: &InstanceXml<'_>) -> PurchaseOption {
     match item.lifecycle.as_deref() {
         _ if item.capacity_block.is_some() => PurchaseOption::CapacityBlock,
         Some("capacity-block") => PurchaseOption::CapacityBlock,
+        Some("interruptible-capacity-reservation") => PurchaseOption::InterruptibleReservation,
         Some("spot") if item.spot_request.is_some() => PurchaseOption::SpotUnknown,
         Some("spot") => PurchaseOption::SpotOneTime,
         _ => PurchaseOption::OnDemand,
@@ -139,7 +140,8 @@ fn prepaid(item: &InstanceXml<'_>) -> Option<PrepaidCapacity> {
     if item.tenancy.as_deref() == Some("host") {
         return Some(PrepaidCapacity::DedicatedHost);
     }
-    item.capacity_reservation.as_ref().map(|_| PrepaidCapacity::CapacityReservation)
+    let is_reserved = item.capacity_reservation.is_some() || purchase(item) == PurchaseOption::InterruptibleReservation;
+    is_reserved.then_some(PrepaidCapacity::CapacityReservation)
 }
 
 /// EC2 user guide, "AMI billing information fields": `PlatformDetails`.

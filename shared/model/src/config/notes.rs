@@ -2,18 +2,16 @@
 //!
 //! A key that repeats its default gets no note: `curfew config show` writes them all.
 
-use std::sync::LazyLock;
-
 use toml::de::DeTable;
 
 use super::{Config, OverBudget, RuleAction, SharedRole, TeamConfig};
+use crate::accelerated_family::AcceleratedFamily;
 use crate::document::{KEY_CHARACTERS_MAX, PROBLEM_CHARACTERS_MAX, dotted, position, written_at};
 use crate::fault::shortened;
 use crate::id::TeamName;
 use crate::image_source::ImageSource;
 use crate::mode::Mode;
 use crate::notification_log::NO_TEAM;
-use crate::table::embedded_table;
 use crate::team_role::{TEAM_ROLE_PREFIX, team_role};
 
 /// Something that has no effect, or less than it seems.
@@ -50,12 +48,6 @@ const SCRATCH_KEPT: &str = "no `local_disk` is set, so by default an idle machin
 /// The stack's name for the role that is common to all teams.
 const SHARED_PROFILE: &str = "curfew-job";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
-
-/// Families with accelerators.
-static FAMILIES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let text = include_str!("../../../../data/accelerated_families.csv");
-    embedded_table("accelerated_families.csv", text, |row| row.text("family"))
-});
 
 /// Everything in this document, from which `config` was read, that has no effect, or less than it seems; in its order.
 #[must_use]
@@ -176,11 +168,11 @@ fn discount_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
 }
 
 fn family_problem(name: &str) -> Option<String> {
-    if FAMILIES.contains(&name) {
+    if AcceleratedFamily::find(name).is_some() {
         return None;
     }
     let family = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    if family != name && FAMILIES.contains(&family.as_str()) {
+    if family != name && AcceleratedFamily::find(&family).is_some() {
         let why = if name.contains('.') { "types cannot be discounted singly" } else { "names are case-sensitive" };
         return Some(format!("without effect: {why}; name the family, `{family}`"));
     }
@@ -199,13 +191,6 @@ mod tests {
             .map(|ConfigNote { line, column, key, note }| format!("{line}:{column} {key}: {note}"))
             .collect();
         assert_eq!(shown, expect, "{document}");
-    }
-
-    #[test]
-    fn families_are_sorted_and_written_as_ec2_writes_them() {
-        assert!(FAMILIES.is_sorted_by(|one, next| one < next));
-        let is_legal = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-        assert!(FAMILIES.iter().all(|family| family.chars().all(is_legal)), "{FAMILIES:?}");
     }
 
     #[test]

@@ -63,7 +63,7 @@ const fn market_of(purchase: PurchaseOption) -> Option<PurchaseMarket> {
         PurchaseOption::SpotOneTime | PurchaseOption::SpotPersistent | PurchaseOption::SpotUnknown => {
             Some(PurchaseMarket::Spot)
         }
-        PurchaseOption::CapacityBlock => None,
+        PurchaseOption::CapacityBlock | PurchaseOption::InterruptibleReservation => None,
     }
 }
 

@@ -35,7 +35,10 @@ pub(crate) fn feasible(
     match instance.purchase {
         PurchaseOption::SpotPersistent => return Err(NotifyOnlyReason::PersistentSpot),
         PurchaseOption::SpotUnknown => return Err(NotifyOnlyReason::SpotRequestUnknown),
-        PurchaseOption::OnDemand | PurchaseOption::SpotOneTime | PurchaseOption::CapacityBlock => {}
+        PurchaseOption::OnDemand
+        | PurchaseOption::SpotOneTime
+        | PurchaseOption::CapacityBlock
+        | PurchaseOption::InterruptibleReservation => {}
     }
     if is_expired {
         return Ok(ending);

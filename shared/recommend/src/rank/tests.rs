@@ -6,12 +6,15 @@ use model::fixture::time;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tabled_offers;
+use crate::{tabled_offers, tabled_types};
 
 const NOW: &str = "2026-11-24T12:00:00Z";
 
+/// With a type without a price.
 fn offers() -> Vec<GpuOffer> {
-    tabled_offers(&["us-east-1".into(), "us-east-2".into()])
+    let unpriced = tabled_types().into_iter().filter(|offer| offer.instance_type.as_str() == "p5e.48xlarge");
+    let unpriced = unpriced.map(|offer| GpuOffer { region: "us-east-1".into(), ..offer });
+    tabled_offers(&["us-east-1".into(), "us-east-2".into()]).into_iter().chain(unpriced).collect()
 }
 
 fn request() -> PlacementRequest {
@@ -21,6 +24,7 @@ fn request() -> PlacementRequest {
         duration: RunDuration::Unknown,
         data: None,
         features: Vec::new(),
+        rank_by: RankBy::Price,
     }
 }
 
@@ -58,7 +62,7 @@ fn the_cheapest_that_fits_comes_first_and_what_has_no_price_last() {
     assert!(places[first_unknown..].iter().all(|place| place.usd_per_hour.is_none()));
     assert!(places.iter().all(|place| place.gpu_name != "T4"));
     assert_eq!(places[0].price_source.as_deref(), Some("table of 2026-09-24"));
-    assert!(places[0].footprint_per_hour.is_known());
+    assert!(places[0].footprint_per_hour.operational.is_complete());
 }
 
 fn live(spot: &[(&str, u64)]) -> PriceBook {
@@ -139,9 +143,42 @@ fn by_the_job_a_dear_type_wins_if_it_is_fast_enough() {
     let idle = places.iter().find(|place| place.instance_type.as_str() == "p5.48xlarge").unwrap();
     let hours = |place: &RankedPlace<u64>| place.run.unwrap().least_seconds / 3_600;
     assert_eq!((idle.used_gpus, idle.gpus, hours(idle)), (1, 8, 27));
-    // Its peak is in no table, so how long it takes is unknown.
-    let rtx = places.iter().find(|place| place.instance_type.as_str() == "g7e.24xlarge").unwrap();
-    assert_eq!((rtx.run, rtx.cost), (None, None));
+    // Where its peak is in no table, how long it takes is unknown.
+    let of_tomorrow = GpuOffer { gpu_name: "X9000".to_owned(), ..offers()[0].clone() };
+    let (prices, quotas, interruptions) = (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
+    let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
+    let place = rank_places(&request, &[of_tomorrow], facts, at_least(24)).remove(0);
+    assert_eq!((place.run, place.cost), (None, None));
+}
+
+#[test]
+fn by_carbon_a_place_without_a_factor_comes_last() {
+    let mut offers = offers();
+    let without_factor = GpuOffer { region: "ap-east-2".into(), ..offers[0].clone() };
+    let without_model = GpuOffer { instance_type: "g99.xlarge".into(), ..offers[0].clone() };
+    offers.extend([without_factor, without_model]);
+    let (prices, quotas, interruptions) = (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
+    let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
+    let by_carbon = PlacementRequest { rank_by: RankBy::Carbon, ..request() };
+    let places = rank_places(&by_carbon, &offers, facts, at_least(8));
+    let carbon: Vec<Option<u64>> = places.iter().map(RankedPlace::most_carbon).collect();
+    let known = carbon.iter().take_while(|carbon| carbon.is_some()).count();
+    assert!(carbon[known..].iter().all(Option::is_none) && carbon.len() == known + 2, "{carbon:?}");
+    assert!(carbon[..known].is_sorted());
+    // A cleaner grid, though it costs the same.
+    assert_eq!(show(&places, 1), ["g4dn.xlarge us-east-1 $0.53/h"]);
+    let json = serde_json::to_value(places.last().unwrap()).unwrap();
+    assert_eq!(json["footprint_per_hour"]["operational_kg_co2e"], serde_json::Value::Null);
+}
+
+#[test]
+fn by_time_the_fastest_comes_first() {
+    let work = TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 7e9, has_bound: true };
+    let request = PlacementRequest { duration: RunDuration::Tokens(work), rank_by: RankBy::Time, ..request() };
+    let places = ranked(&request, &PriceBook::dated(), 24);
+    assert_eq!(places[0].gpu_name, "B200");
+    let seconds: Vec<Option<u64>> = places.iter().map(RankedPlace::least_seconds).collect();
+    assert!(seconds.is_sorted() && seconds[0].is_some(), "{seconds:?}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn spent(report: &MonthReport) -> Markup {
     }
     let budget = money.budget.and_then(|budget| Some((budget, money.spent.known()?.percent_of(budget)?)));
     let until = if report.is_over { "" } else { " by the same day" };
-    html! { dd { (money.spent_in_regions()) (notes(&money.spent_omissions()))
+    html! { dd { (money.spent) (notes(&money.spent_omissions()))
     @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } }
     (above(money.spent.known().unwrap_or_default(), money.budget))
     @if let Some(spend) = money.past.previous_month { small { (spend) " in the month before" (until) } } } }
@@ -80,7 +80,7 @@ fn team_row(report: &MonthReport, row: &TeamRow) -> Markup {
     let is_above = row.forecast.is_some_and(|sum| above_budget(sum, row.budget).is_some());
     html! { tr {
         th scope="row" { (plain(&row.team)) }
-        td.n data-label="Spent" { (report.team_spent(row))
+        td.n data-label="Spent" { (row.spent)
             @for omission in report.team_omissions(row) { span.muted.note { (omission) } } }
         td.n data-label="Month before" { (optional(row.past.previous_month)) }
         td.n data-label="Budget" { (optional(row.budget)) }

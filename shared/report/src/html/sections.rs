@@ -25,8 +25,9 @@ pub(super) fn optional<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-fn known(footprint: &Footprint, text: impl ToString) -> String {
-    if footprint.is_known() { text.to_string() } else { "-".to_owned() }
+/// The figure of a footprint; a dash if nothing ran.
+fn figure(footprint: &Footprint, text: impl ToString) -> String {
+    if footprint.is_zero() { "-".to_owned() } else { text.to_string() }
 }
 
 /// A sentence for the rows that a table leaves out.
@@ -181,7 +182,7 @@ fn job_row(row: &JobRow) -> Markup {
         td data-label="State" { (overview.map_or("unknown", |one| one.state)) }
         td.n data-label="Attempts" { (optional(overview.map(|one| one.attempts))) }
         td.n data-label="Step" { (optional(overview.and_then(|one| one.step))) } td data-label="Done twice" { (repeated(row)) }
-        td.n data-label="Spent" { (row.describe_spent()) } td.n data-label="Saved by Spot" { (spot) } td.n data-label="Energy" { (known(&row.footprint, row.footprint.energy)) }
+        td.n data-label="Spent" { (row.describe_spent()) } td.n data-label="Saved by Spot" { (spot) } td.n data-label="Energy" { (figure(&row.footprint, row.footprint.energy)) }
     } }
 }
 
@@ -255,7 +256,7 @@ pub(super) fn own(report: &MonthReport) -> Markup {
 pub(super) fn energy(report: &MonthReport) -> Markup {
     let total = &report.headline.footprint;
     html! {
-        @if total.is_known() || !report.footprint_caveats.is_empty() {
+        @if !total.is_zero() || !report.footprint_caveats.is_empty() {
             section {
                 h2 id="energy" { "Energy and carbon" }
                 div.scroll tabindex="0" role="region" aria-labelledby="energy" { table {
@@ -263,7 +264,7 @@ pub(super) fn energy(report: &MonthReport) -> Markup {
                     thead { tr { th scope="col" { "Team" } th.n scope="col" { "Energy" } th.n scope="col" { "Operational carbon" }
                         th.n scope="col" { "Embodied carbon" } } }
                     tbody {
-                        @for row in report.teams.iter().filter(|row| row.footprint.is_known()).take(ROWS_MAX) {
+                        @for row in report.teams.iter().filter(|row| !row.footprint.is_zero()).take(ROWS_MAX) {
                             (footprint_row(&plain(&row.team), &row.footprint))
                         }
                         (footprint_row("all", total))
@@ -276,7 +277,7 @@ pub(super) fn energy(report: &MonthReport) -> Markup {
 }
 
 fn footprint_row(whose: &str, footprint: &Footprint) -> Markup {
-    html! { tr { th scope="row" { (whose) } td.n data-label="Energy" { (known(footprint, footprint.energy)) }
-    td.n data-label="Operational carbon" { (known(footprint, footprint.operational)) }
-    td.n data-label="Embodied carbon" { (known(footprint, footprint.embodied)) } } }
+    html! { tr { th scope="row" { (whose) } td.n data-label="Energy" { (figure(footprint, footprint.energy)) }
+    td.n data-label="Operational carbon" { (figure(footprint, footprint.describe_operational())) }
+    td.n data-label="Embodied carbon" { (figure(footprint, footprint.describe_embodied())) } } }
 }

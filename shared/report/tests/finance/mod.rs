@@ -82,6 +82,12 @@ fn a_region_that_could_not_be_read_is_in_no_sum() {
     assert!(digest(&report).starts_with("At least $10.00 spent on GPUs in 2026-11"), "{}", digest(&report));
     check_all(&report, "not counted: 1 region whose ledger could not be read");
     check_all(&report.for_team("vision"), "not counted: 1 region whose ledger could not be read");
+    assert!(digest(&report).contains("the 7 days before: unknown."), "{}", digest(&report));
+    let over = MonthReport { is_over: true, ..report };
+    check_all(&over, "at least 0.27-4.5 kWh");
+    for text in [digest(&over), mail(&over).html] {
+        assert!(text.contains("not counted: what a ledger that could not be read would have"), "{text}");
+    }
 }
 
 #[test]
@@ -92,6 +98,15 @@ fn a_month_without_a_ledger_has_no_sum() {
     assert!(digest(&report).starts_with(first), "{}", digest(&report));
     check_all(&report, "no ledger of");
     assert!(report.own.is_none(), "no run is known");
+    let json = serde_json::to_value(&report).unwrap();
+    let unknown =
+        json!({ "energy_kwh": null, "operational_kg_co2e": null, "embodied_kg_co2e": null, "gaps": { "ledgers": 1 } });
+    assert_eq!((&json["headline"]["spent_usd"], &json["headline"]["footprint"]), (&json!(null), &unknown));
+    assert_eq!((json["teams"][0]["spent_usd"].is_number(), &json["days"]), (false, &json!([])));
+    let page = render_html(&report);
+    assert!(
+        page.contains("unknown CO2e") && page.contains("not counted: what a ledger that could not be read would have")
+    );
     let unknown = MonthReport::from_facts(&MonthFacts { newest: Vec::new(), days: Vec::new(), ..facts });
     check_all(&unknown, "What Curfew saved is unknown: no audit record of the month is left");
     assert!(texts(&unknown).iter().all(|text| !text.contains("$0.00 spent") && !text.contains("saved $0.00")));

@@ -57,6 +57,8 @@ fn the_tariff_has_everything_that_sets_a_price() {
     let block = || instance().purchase(PurchaseOption::CapacityBlock);
     check(block().prepaid(PrepaidCapacity::CapacityReservation), "g5.xlarge in a capacity block");
     check(instance().purchase(PurchaseOption::CapacityBlock), "g5.xlarge in a capacity block");
+    let interruptible = instance().purchase(PurchaseOption::InterruptibleReservation);
+    check(interruptible, "g5.xlarge in an interruptible reservation");
     let mut windows = inspected(instance().in_zone("us-east-1-bos-1a"));
     windows.instance.plain_linux = false;
     let sighting = beat(vec![windows], vec![]).items.remove(0);

@@ -87,6 +87,7 @@ async fn purchases() {
         (of("spot") + request, PurchaseOption::SpotUnknown),
         (of("capacity-block"), PurchaseOption::CapacityBlock),
         ("<capacityBlockId>cb-1</capacityBlockId>".to_owned(), PurchaseOption::CapacityBlock),
+        (of("interruptible-capacity-reservation"), PurchaseOption::InterruptibleReservation),
         (of("scheduled"), PurchaseOption::OnDemand),
     ];
     for (xml, expected) in table {

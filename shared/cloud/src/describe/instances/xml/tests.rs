@@ -144,7 +144,7 @@ fn instance_xml() -> BoxedStrategy<String> {
         known("platform", &["Windows", "windows"]),
         known("platformDetails", &["Linux/UNIX", "Windows"]),
         within("placement", vec(prop_oneof![known("tenancy", &["default", "dedicated", "host"]), zone], 0..3)),
-        known("instanceLifecycle", &["spot", "capacity-block", "scheduled"]),
+        known("instanceLifecycle", &["spot", "capacity-block", "interruptible-capacity-reservation", "scheduled"]),
         element("spotInstanceRequestId").boxed(),
         element("capacityBlockId").boxed(),
         element("capacityReservationId").boxed(),

@@ -1,4 +1,4 @@
-//! A sum of prices, and what it lacks.
+//! A sum, and what it lacks.
 
 use std::fmt;
 use std::ops::Add;
@@ -7,22 +7,31 @@ use serde::{Serialize, Serializer};
 
 use crate::money::Rate;
 
-/// A sum of prices, some of which may be unknown: rates of resources, or amounts of time. It has no notation without what it lacks, and a sum
-/// without any price is unknown, never zero.
+/// A sum some of whose parts may be unknown: prices of resources or of time, energy, carbon. It has no notation without what it lacks, and a sum
+/// without any known part is unknown, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct PricedSum<T> {
-    priced: T,
-    /// Parts, or seconds, that have no price.
-    unpriced: u64,
+pub struct KnownSum<T> {
+    known: T,
+    /// Parts, or seconds, that are not known.
+    unknown: u64,
 }
 
-impl<T: Copy + Default + PartialEq + Add<Output = T>> PricedSum<T> {
+/// A sum of prices.
+pub type PricedSum<T> = KnownSum<T>;
+
+impl<T: Copy + Default + PartialEq + Add<Output = T>> KnownSum<T> {
     #[must_use]
-    pub const fn new(priced: T, unpriced: u64) -> Self {
-        Self { priced, unpriced }
+    pub const fn new(known: T, unknown: u64) -> Self {
+        Self { known, unknown }
     }
 
-    /// The sum of these parts; `None` is one without a price.
+    /// A sum of which nothing is known.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self::new(T::default(), 1)
+    }
+
+    /// The sum of these parts; `None` is an unknown one.
     pub fn from_parts(parts: impl IntoIterator<Item = Option<T>>) -> Self {
         parts.into_iter().fold(Self::default(), Self::with)
     }
@@ -30,39 +39,39 @@ impl<T: Copy + Default + PartialEq + Add<Output = T>> PricedSum<T> {
     /// The sum with one part more.
     #[must_use]
     pub fn with(self, part: Option<T>) -> Self {
-        Add::add(self, part.map_or(Self::new(T::default(), 1), |priced| Self::new(priced, 0)))
+        Add::add(self, part.map_or_else(Self::unknown, |known| Self::new(known, 0)))
     }
 
-    /// The sum of what has a price, which is a lower bound if anything has none; `None` if nothing that costs has a price.
+    /// The sum of what is known, which is a lower bound if anything is not; `None` if nothing but zeros is known.
     #[must_use]
     pub fn known(self) -> Option<T> {
-        (self.is_complete() || self.priced != T::default()).then_some(self.priced)
+        (self.is_complete() || self.known != T::default()).then_some(self.known)
     }
 
     /// The number of parts, or of seconds, without a price.
     #[must_use]
     pub const fn unpriced(self) -> u64 {
-        self.unpriced
+        self.unknown
     }
 
-    /// `true` if everything has a price.
+    /// `true` if everything is known.
     #[must_use]
     pub const fn is_complete(self) -> bool {
-        self.unpriced == 0
+        self.unknown == 0
     }
 
     /// `true` for a complete sum of nothing, which a table may leave out.
     #[must_use]
     pub fn is_zero(self) -> bool {
-        self.is_complete() && self.priced == T::default()
+        self.is_complete() && self.known == T::default()
     }
 
-    /// The sum for people, with the number of parts that it lacks: `at least $2.01/h; 1 without a price`; `unknown` if nothing has a price.
+    /// A sum of prices for people, with the number of parts that it lacks: `at least $2.01/h; 1 without a price`; `unknown` if nothing has one.
     #[must_use]
     pub fn describe(self, format: impl Fn(T) -> String) -> String {
         match self.known() {
             Some(_) if !self.is_complete() => {
-                format!("{}; {} without a price", self.describe_shortly(format), self.unpriced)
+                format!("{}; {} without a price", self.describe_shortly(format), self.unknown)
             }
             _ => self.describe_shortly(format),
         }
@@ -76,21 +85,21 @@ impl<T: Copy + Default + PartialEq + Add<Output = T>> PricedSum<T> {
     }
 }
 
-/// The notation of [`PricedSum::describe_shortly`].
-impl<T: Copy + Default + PartialEq + Add<Output = T> + fmt::Display> fmt::Display for PricedSum<T> {
+/// The notation of [`KnownSum::describe_shortly`].
+impl<T: Copy + Default + PartialEq + Add<Output = T> + fmt::Display> fmt::Display for KnownSum<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.describe_shortly(|sum| sum.to_string()))
     }
 }
 
-impl<T: Add<Output = T>> Add for PricedSum<T> {
+impl<T: Add<Output = T>> Add for KnownSum<T> {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { priced: Add::add(self.priced, other.priced), unpriced: self.unpriced.saturating_add(other.unpriced) }
+        Self { known: Add::add(self.known, other.known), unknown: self.unknown.saturating_add(other.unknown) }
     }
 }
 
-impl<T: Copy + Default + PartialEq + Add<Output = T>> std::iter::Sum for PricedSum<T> {
+impl<T: Copy + Default + PartialEq + Add<Output = T>> std::iter::Sum for KnownSum<T> {
     fn sum<I: Iterator<Item = Self>>(sums: I) -> Self {
         sums.fold(Self::default(), Add::add)
     }
@@ -98,24 +107,24 @@ impl<T: Copy + Default + PartialEq + Add<Output = T>> std::iter::Sum for PricedS
 
 /// USD per hour, a JSON number or null, with the number of parts that it lacks: `"usd_per_hour": 2.01, "unknown_prices": 1`. A structure that has
 /// other fields flattens it.
-impl Serialize for PricedSum<Rate> {
+impl Serialize for KnownSum<Rate> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Fields {
             usd_per_hour: Option<Rate>,
             unknown_prices: u64,
         }
-        Fields { usd_per_hour: self.known(), unknown_prices: self.unpriced }.serialize(serializer)
+        Fields { usd_per_hour: self.known(), unknown_prices: self.unknown }.serialize(serializer)
     }
 }
 
 /// Serialises what is known of a sum, a JSON number or null, for a structure that has what the sum lacks in a field of its own:
-/// `#[serde(serialize_with = "priced_sum::serialize_known")]`.
+/// `#[serde(serialize_with = "known_sum::serialize_known")]`.
 ///
 /// # Errors
 ///
 /// The serializer's own.
-pub fn serialize_known<T, S: Serializer>(sum: &PricedSum<T>, serializer: S) -> Result<S::Ok, S::Error>
+pub fn serialize_known<T, S: Serializer>(sum: &KnownSum<T>, serializer: S) -> Result<S::Ok, S::Error>
 where
     T: Copy + Default + PartialEq + Add<Output = T> + Serialize,
 {
