@@ -4,6 +4,7 @@
 //! volumes would seem to be gone. So this module replaces its decoding of good answers to these calls. Signing, retries, timeouts and
 //! errors stay the SDK's.
 
+mod capacity_reservations;
 mod document;
 #[cfg(test)]
 mod generate;
@@ -14,6 +15,7 @@ mod volumes;
 
 use std::borrow::Cow;
 
+pub(crate) use capacity_reservations::{DESCRIBE_RESERVATIONS, active_reservations};
 #[cfg(feature = "operator")]
 pub(crate) use document::XmlElement;
 pub(crate) use instances::{DESCRIBE_INSTANCES, page};

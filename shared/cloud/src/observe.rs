@@ -7,6 +7,7 @@ mod instances;
 pub(crate) mod metric_data;
 pub(crate) mod pages;
 mod regions;
+mod reservations;
 mod storage;
 mod usage_history;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) use instances::DESCRIBE_TYPES;
 pub use instances::instances;
 pub(crate) use instances::machines;
 pub use regions::regions;
+pub use reservations::unused_reservations;
 #[cfg(feature = "operator")]
 pub(crate) use storage::own_snapshots;
 pub use storage::storage;

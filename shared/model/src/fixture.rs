@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::capacity_reservation::{CapacityReservation, ReservationKind};
 use crate::channels::Audience;
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 use crate::observation::ObservedResource;
@@ -122,6 +123,27 @@ pub fn volume() -> VolumeBuilder {
     })
     .tag("Team", "vision")
     .tag("Owner", "ada")
+}
+
+/// An open on-demand reservation of p5.48xlarge of team vision, begun a month ago, with so many instances, of which so many are unused.
+pub fn reservation(total: u32, unused: u32) -> CapacityReservation {
+    CapacityReservation {
+        id: "cr-0abc".into(),
+        region: "us-east-1".into(),
+        zone: Some("us-east-1a".to_owned()),
+        instance_type: "p5.48xlarge".into(),
+        kind: ReservationKind::OnDemand,
+        total,
+        unused,
+        is_targeted: false,
+        plain_linux: true,
+        starts_at: Some(time("2026-08-01T12:00:00Z")),
+        ends_at: None,
+        billed_to: Some("111111111111".to_owned()),
+        tags: BTreeMap::from(
+            [("Team", "vision"), ("Owner", "ada")].map(|(key, value)| (key.to_owned(), value.to_owned())),
+        ),
+    }
 }
 
 pub struct VolumeBuilder(Volume);

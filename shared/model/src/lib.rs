@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod bytes;
+pub mod capacity_reservation;
 pub mod ceiling;
 pub mod channels;
 pub mod config;
