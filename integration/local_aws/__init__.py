@@ -41,15 +41,15 @@ What moto 5.2.5 gets wrong and this package corrects:
 
 What moto does not have, and this package does: the Deep Learning AMIs and their public parameters (machine_images.py),
 CloudFormation stacks and the roles that they make (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
-SageMaker and the tags and scalable targets of its resources (sagemaker.py),
+SageMaker and the tags and scalable targets of its resources (sagemaker.py), capacity reservations to look at (capacity_reservations.py),
 IAM's policy simulator on the policies of moto's roles and users (policy_simulator.py).
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown behaviour
 and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids, instance types
 and zones are not checked; DescribeInstanceTypes knows every type in every region; a volume is
 attached to one instance even with Multi-Attach; CreateImage photographs a volume of its own making; completing a
-multipart upload answers no checksum; IAM does not enforce conditions; no
-capacity reservations; states change at once (`set_instance(state="pending")` shows the ones between).
+multipart upload answers no checksum; IAM does not enforce conditions; nothing
+launches in a capacity reservation; states change at once (`set_instance(state="pending")` shows the ones between).
 """
 
 from .client import LocalAws, LocalAwsError

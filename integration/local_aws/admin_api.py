@@ -17,7 +17,7 @@ from moto.iam.models import iam_backends
 from moto.s3.models import FakeKey, s3_backends
 from moto.sns.models import sns_backends
 
-from . import ebs_corrections, lifecycle, sns_corrections, spot, spot_prices
+from . import capacity_reservations, ebs_corrections, lifecycle, sns_corrections, spot, spot_prices
 from .faults import Rule
 
 if TYPE_CHECKING:
@@ -231,6 +231,10 @@ class BackDoor:
             if not zone.startswith(region):
                 raise Unknown(f"{zone!r} is no zone of {region}")
             spot_prices.set_price(_backend(region), instance_type, zone, float(usd_per_hour), moment)
+
+    def put_capacity_reservation(self, reservation: str, region: str = REGION, **fields: Any) -> None:
+        """`put_capacity_reservation("cr-1", InstanceType="p5.48xlarge", TotalInstanceCount=2)`; see capacity_reservations.py."""
+        capacity_reservations.put(_backend(region), reservation, fields)
 
     def set_listed_price(self, instance_type: str, usd: str, region: str = REGION) -> None:
         """What the Price List says of it from now on."""

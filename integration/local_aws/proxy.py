@@ -77,6 +77,7 @@ class Proxy:
         identity_corrections.apply()
         fast_moto.apply()
         spot_prices.apply()
+        capacity_reservations.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()
         self.violations = Violations()

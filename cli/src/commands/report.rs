@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use execution::month_report;
-use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, digest, export, render_html};
+use model::channels::account_of_topic;
+use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, digest, export, render_html};
 use serde::Serialize;
 use store::Documents as _;
 

@@ -10,6 +10,7 @@ use billing::price::PriceBook;
 use cloud::{Aws, ses};
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
+use model::channels::account_of_topic;
 use model::config::Config;
 use model::moment::before;
 use model::notification_log::Severity;
@@ -17,7 +18,7 @@ use model::observation::{Gap, GapKind};
 use notify::{Message, ReplyUrls};
 use plan::report::Report;
 use ports::{CallError, ConfigLoadError};
-use report::{MonthFacts, MonthReport, account_of_topic, bucket_export, digest, mail, render_html};
+use report::{MonthFacts, MonthReport, bucket_export, digest, mail, render_html};
 use store::Store;
 
 use crate::clients::Run;

@@ -12,6 +12,7 @@ mod mistakes;
 mod notes;
 mod projects;
 mod regions;
+mod reservations;
 mod sagemaker;
 mod sections;
 mod settings;
@@ -31,6 +32,7 @@ pub use regions::{misshapen_regions, unknown_regions};
 pub use jobs::{IdleAfter, JOB_IDLE_MAX, JOB_IDLE_MIN, JobTeams, JobsConfig, SharedRole};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use projects::ProjectsConfig;
+pub use reservations::ReservationsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
     AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, NotifyConfig, OverBudget, Percent,
@@ -83,6 +85,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Orphaned volumes.
     pub volumes: VolumesConfig,
+    /// Capacity reservations with unused capacity.
+    pub reservations: ReservationsConfig,
     /// Notebook instances, Studio apps, endpoints and jobs of `SageMaker`.
     pub sagemaker: SageMakerConfig,
     /// GPU jobs.

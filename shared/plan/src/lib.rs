@@ -91,16 +91,18 @@ pub struct Skipped {
     pub reason: SkipReason,
     /// A finding for the owner.
     pub finding: Option<OwnerFinding>,
-    /// The cost of an unattached volume that Curfew leaves to another controller: the report shows it.
+    /// The cost of what Curfew leaves to others: the report shows it.
     pub left_cost: Option<LeftCost>,
     pub memory: ResourceMemory,
 }
 
-/// The cost of what Curfew leaves to another controller.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The cost of what Curfew leaves to another controller, or to its owner.
+#[derive(Debug, Clone, PartialEq)]
 pub struct LeftCost {
     /// `None` if unknown.
     pub price: Option<Quote>,
+    /// The reason that it is paid for without use; `None` for a volume that may be needed.
+    pub waste: Option<String>,
 }
 
 /// Entries that the log keeps about one resource after a run, besides what the run itself announces and carries out.
@@ -253,6 +255,8 @@ pub enum FindingKind {
     OnStoppedInstance,
     /// The snapshot of a volume failed.
     SnapshotFailed,
+    /// Nothing runs in reserved capacity.
+    UnusedCapacity,
 }
 
 impl FindingKind {
@@ -268,6 +272,7 @@ impl FindingKind {
             Self::StartFailed => "start-failed",
             Self::OnStoppedInstance => "on-stopped-instance",
             Self::SnapshotFailed => "snapshot-failed",
+            Self::UnusedCapacity => "unused-capacity",
         })
     }
 }

@@ -41,7 +41,6 @@ pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
 pub use past::{PastSpend, PastSpends};
 pub use seen_instances::SeenInstances;
 pub use spend::{DaySpend, ResourceLabel};
-pub use sums::account_of_topic;
 pub use waste::{WasteKind, WasteRow};
 
 /// Label of a row without a team.

@@ -200,6 +200,7 @@ mod tests {
         [lifetime]
         [limits]
         [volumes]
+        [reservations]
         [sagemaker]
         [jobs]
         [account]
