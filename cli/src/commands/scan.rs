@@ -18,6 +18,7 @@ use futures::{StreamExt as _, stream};
 use model::ceiling::Ceiling;
 use model::config::Config;
 use model::fault::InvalidValue;
+use model::gang::Gangs;
 use model::id::Region;
 use model::mode::Mode;
 use model::near_keys::NearKeys;
@@ -117,6 +118,7 @@ impl Scan {
             prices,
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),
+            gangs: Gangs::default(),
         };
         let look = RegionScan {
             store: store.as_ref(),

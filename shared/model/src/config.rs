@@ -6,6 +6,7 @@
 mod changes;
 mod checks;
 mod disk_policy;
+mod gangs;
 mod jobs;
 mod metrics;
 mod mistakes;
@@ -23,6 +24,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 pub use disk_policy::{AccountDiskPolicy, DiskPolicy};
+pub use gangs::GangsConfig;
 
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
@@ -77,6 +79,8 @@ pub struct Config {
     pub projects: ProjectsConfig,
     /// Idle GPU instances.
     pub idle: IdleConfig,
+    /// Instances that work together.
+    pub gangs: GangsConfig,
     /// The metrics by which accelerators report.
     pub metrics: MetricsConfig,
     /// Instances that have run for too long.

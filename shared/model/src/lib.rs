@@ -15,6 +15,7 @@ pub mod duration;
 pub mod fault;
 pub mod foreign;
 pub mod foreign_text;
+pub mod gang;
 pub mod hours;
 pub mod id;
 pub mod image_source;

@@ -3,16 +3,19 @@
 
 mod action;
 mod evidence;
+mod gang;
 pub mod limits;
 pub mod report;
 mod staleness;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use billing::price::Quote;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::fault::Bug;
+use model::gang::Gang;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::Tags;
 use model::mode::Mode;
@@ -28,6 +31,7 @@ pub use action::{
     SnapshotAction, VolumeAction,
 };
 pub use evidence::{Evidence, Facts, NotifyOnlyReason, OrphanedEvidence};
+pub use gang::missing_members;
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
 /// Intended actions of a run. Every observed resource is in `steps` or in `skipped`, exactly once.
@@ -64,6 +68,8 @@ pub struct Step {
     pub already_notified: bool,
     /// The time at which AWS refused this announced action last: it is tried again, and is no pending work.
     pub refused_at: Option<Timestamp>,
+    /// The gang of an instance: Curfew stops all of its members in one run, or none.
+    pub gang: Option<Arc<Gang>>,
     /// A further finding for the owner.
     pub finding: Option<OwnerFinding>,
     pub memory: ResourceMemory,
@@ -293,6 +299,7 @@ impl Step {
             held: None,
             already_notified: false,
             refused_at: None,
+            gang: None,
             finding: None,
             memory: ResourceMemory::default(),
         }

@@ -9,6 +9,7 @@ use execution::{IdleThresholds, due_queries, learn_usage};
 use futures::future::{join, join4};
 use jiff::Timestamp;
 use model::capacity_reservation::{CapacityReservation, ReservationKind};
+use model::gang::Gangs;
 use model::id::{Region, TypeName};
 use model::instance::{Instance, PurchaseOption};
 use model::near_keys::NearKeys;
@@ -121,7 +122,8 @@ impl RegionScan<'_> {
             }
             None => JobStates::default(),
         };
-        let policy = Policy { jobs, ..policy.clone() };
+        let gangs = Gangs::find(&items, &policy.config.gangs);
+        let policy = Policy { jobs, gangs, ..policy.clone() };
         let seen: Vec<&Instance> = items.iter().collect();
         let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
         let (due, bugs) = due_queries(&seen, &activity, &memory, &policy, now);

@@ -46,6 +46,8 @@ impl<'a> InstanceCase<'a> {
             (JobOwnership::Owned(_), _) => SkipReason::LiveJob,
             (JobOwnership::Unknown(_), _) => SkipReason::JobUnknown,
             (_, Usage::Busy(_)) => SkipReason::Busy,
+            // Whether all of its gang may be stopped is unknown.
+            (_, Usage::Idle(_)) if self.standings.is_some() => SkipReason::UsageUnknown,
             (_, Usage::Idle(_)) => SkipReason::Compliant,
             (_, Usage::Unknown(UnknownUsage::Young)) => SkipReason::Young,
             (_, Usage::Unknown(_)) if !self.is_judged_for_idleness() => SkipReason::Compliant,
@@ -114,6 +116,8 @@ impl<'a> InstanceCase<'a> {
         if !self.is_judged_for_idleness() {
             return None;
         }
-        (!matches!(unknown, UnknownUsage::NotAsked | UnknownUsage::Young)).then_some(unknown)
+        // Of a gang, the finding is about the member whose usage is unknown.
+        let is_found = !matches!(unknown, UnknownUsage::NotAsked | UnknownUsage::Young | UnknownUsage::GangMember(_));
+        is_found.then_some(unknown)
     }
 }
