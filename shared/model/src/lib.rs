@@ -35,6 +35,7 @@ pub mod quota;
 pub mod refusal;
 pub mod region;
 pub mod reply_link;
+pub mod retired_family;
 pub mod rule;
 pub mod sagemaker;
 pub mod subscriptions;

@@ -263,6 +263,10 @@ pub enum FindingKind {
     SnapshotFailed,
     /// Nothing runs in reserved capacity.
     UnusedCapacity,
+    /// An idle instance that another controller manages.
+    IdleNode,
+    /// AWS retires the family of an instance.
+    RetiredFamily,
 }
 
 impl FindingKind {
@@ -279,6 +283,8 @@ impl FindingKind {
             Self::OnStoppedInstance => "on-stopped-instance",
             Self::SnapshotFailed => "snapshot-failed",
             Self::UnusedCapacity => "unused-capacity",
+            Self::IdleNode => "idle-node",
+            Self::RetiredFamily => "retired-family",
         })
     }
 }

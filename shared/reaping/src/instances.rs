@@ -222,6 +222,7 @@ impl InstanceCase<'_> {
         let mut active_keys = unsettled_rule_keys(&verdicts);
         active_keys.extend(matches!(self.usage, Usage::Unknown(_)).then(|| FindingKind::UsageUnknown.key()));
         active_keys.extend(self.rejected_claim_key());
+        active_keys.extend(self.of_retired_family().map(|finding| finding.kind.key()));
         if self.log.record(&self.instance.id).is_some_and(|record| record.carried_out.is_some()) {
             active_keys.extend(start_keys());
         }
@@ -232,10 +233,7 @@ impl InstanceCase<'_> {
         match action {
             Some(step) => {
                 // In the same message as the step.
-                let finding = self
-                    .rejected_claim_finding()
-                    .or_else(|| self.uninstrumented())
-                    .filter(|_| !step.action.stops_or_deletes());
+                let finding = self.further_finding().filter(|_| !step.action.stops_or_deletes());
                 Step { finding, memory: resource_memory, ..step }.into()
             }
             None => self.skip_after_judging(&[enforced, observed], resource_memory).into(),

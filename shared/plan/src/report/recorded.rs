@@ -71,7 +71,7 @@ impl SkippedCost {
     pub(super) fn from_skipped(skipped: &Skipped) -> Option<Self> {
         let Target { what, name, team, .. } = &skipped.target;
         let LeftCost { price, waste } = skipped.left_cost.as_ref()?;
-        let usd_per_hour = price::rate(*price);
+        let usd_per_hour = price::cost(*price);
         let team = team.as_ref().map(|team| team.as_str().to_owned());
         Some(Self { what: what.clone(), name: name.clone(), team, usd_per_hour, waste: waste.clone() })
     }

@@ -3,12 +3,13 @@
 use billing::price;
 use model::curfew_tags::CurfewTags;
 use model::foreign_text::quoted_unless_word;
-use model::instance::{Accelerator, InstanceState};
+use model::instance::{Accelerator, InstanceState, PurchaseOption};
 use model::moment::after;
 use model::notification_log::NotificationKey;
+use model::retired_family::RetiredFamily;
 use model::rule::Rule;
 use model::usage::{UnknownUsage, Usage};
-use plan::{FindingKind, OwnerFinding, ResourceMemory, SkipReason, Skipped};
+use plan::{FindingKind, LeftCost, OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::InstanceCase;
 use super::unknown_usage::describe_unknown;
@@ -29,15 +30,51 @@ impl<'a> InstanceCase<'a> {
             .filter(|(_, verdict)| matches!(verdict, Verdict::Violated(_)))
             .map(|(rule, _)| rule.as_str())
             .collect();
-        let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
-        if violated.is_empty() {
-            let active_keys = if unknown { vec![FindingKind::ForeignOwned.key()] } else { Vec::new() };
-            return self.skip(SkipReason::ForeignOwned, active_keys);
-        }
-        let text =
-            format!("{}, but managed by {controller}, so Curfew skips it; change it there", violated.join(" and "));
+        let is_unknown = |wanted: Option<Rule>| {
+            let mut of_rule = verdicts.iter().filter(|(rule, _)| wanted.is_none_or(|wanted| *rule == wanted));
+            of_rule.any(|(_, verdict)| *verdict == Verdict::Unknown)
+        };
+        let idle = verdicts.iter().find_map(|(rule, verdict)| match verdict {
+            Verdict::Violated(violation) if *rule == Rule::Idle => Some(violation.evidence.explain()),
+            _ => None,
+        });
+        // A query comes once a window: in between, what the last one found counts.
+        let was_idle = || {
+            is_unknown(Some(Rule::Idle))
+                && self.log.notification(&self.instance.id, &FindingKind::IdleNode.key()).is_some()
+        };
+        let is_idle = idle.is_some() || was_idle();
+        let active = [
+            (FindingKind::ForeignOwned, !violated.is_empty() || is_unknown(None)),
+            (FindingKind::IdleNode, is_idle || is_unknown(Some(Rule::Idle))),
+        ];
+        let active_keys = active.into_iter().filter(|(_, is_active)| *is_active).map(|(kind, _)| kind.key()).collect();
         // Once for each controller: the known violations change with the queries.
-        self.skip_with_finding(SkipReason::ForeignOwned, FindingKind::ForeignOwned, controller.to_owned(), text)
+        let finding = |kind, text| OwnerFinding { kind, what: controller.to_owned(), text };
+        let finding = match idle {
+            Some(evidence) => Some(finding(FindingKind::IdleNode, self.describe_idle_node(&evidence, controller))),
+            None if violated.is_empty() => None,
+            None => {
+                let violated = violated.join(" and ");
+                let text = format!("{violated}, but managed by {controller}, so Curfew skips it; change it there");
+                Some(finding(FindingKind::ForeignOwned, text))
+            }
+        };
+        let left_cost = is_idle.then(|| LeftCost {
+            price: self.policy.prices.saved_by_ending(self.instance),
+            waste: Some(format!("idle, managed by {controller}")),
+        });
+        Skipped { finding, left_cost, ..self.skip(SkipReason::ForeignOwned, active_keys) }
+    }
+
+    /// An idle machine of a controller, which would replace it.
+    fn describe_idle_node(self, evidence: &str, controller: &str) -> String {
+        let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
+        let remedy = match self.instance.purchase {
+            PurchaseOption::CapacityBlock => "its hours are paid, and lost while it is idle",
+            _ => "a stop would be undone there: give it work, or scale it down there",
+        };
+        format!("{evidence}. It is managed by {controller}, so Curfew skips it; {remedy}. {cost}")
     }
 
     /// The skip of a judged instance, with the reason why no action is due.
@@ -55,10 +92,7 @@ impl<'a> InstanceCase<'a> {
             (_, Usage::Unknown(UnknownUsage::NotAsked)) if self.was_notified_of(Rule::Idle) => SkipReason::Notified,
             (_, Usage::Unknown(_)) => SkipReason::UsageUnknown,
         });
-        Skipped {
-            finding: self.rejected_claim_finding().or_else(|| self.uninstrumented()),
-            ..Skipped::new(self.target(), reason, resource_memory)
-        }
+        Skipped { finding: self.further_finding(), ..Skipped::new(self.target(), reason, resource_memory) }
     }
 
     pub(super) fn ownership(self) -> JobOwnership<'a> {
@@ -106,6 +140,25 @@ impl<'a> InstanceCase<'a> {
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
         let text = format!("its usage is unknown, so Curfew never stops it as idle: {why}. {cost}");
         Some(OwnerFinding { kind: FindingKind::UsageUnknown, what: "usage-unknown".to_owned(), text })
+    }
+
+    /// The owner is told that AWS retires its family: it may not start again once it is stopped.
+    pub(super) fn of_retired_family(self) -> Option<OwnerFinding> {
+        let RetiredFamily { family, left_by, successors } = RetiredFamily::of_type(&self.instance.instance_type)?;
+        let left_by = left_by.map(|day| format!(", and asked its users to leave by {day}")).unwrap_or_default();
+        let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
+        let text = format!(
+            "AWS retires the family {family}{left_by}: move to {successors} (`curfew recommend` ranks them by price). {cost}"
+        );
+        Some(OwnerFinding { kind: FindingKind::RetiredFamily, what: (*family).to_owned(), text })
+    }
+
+    /// The finding beside a step or a skip: the first that its owner does not know.
+    pub(super) fn further_finding(self) -> Option<OwnerFinding> {
+        let all =
+            || [self.rejected_claim_finding(), self.uninstrumented(), self.of_retired_family()].into_iter().flatten();
+        let is_new = |finding: &OwnerFinding| !self.facts().was_notified(&finding.kind.key(), &finding.what);
+        all().find(is_new).or_else(|| all().next())
     }
 
     /// The reason for its unknown usage; `None` if it was not queried, is too young, or is not judged for idleness.
