@@ -174,3 +174,73 @@ impl<'a> InstanceCase<'a> {
         is_found.then_some(unknown)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use insta::assert_snapshot;
+    use model::fixture::{InstanceBuilder, NOW, busy, idle, instance, time};
+    use model::notification_log::{NotificationEntry, NotificationLog, NotificationLogs, ResourceRecord};
+    use model::observation::Observation;
+
+    use super::*;
+    use crate::fixture::enforcing;
+    use crate::instances::{NOT_ASKED, decide};
+
+    /// The skip of this instance. An earlier run told of these findings.
+    fn skipped(of: InstanceBuilder, usage: Usage, told: &[(FindingKind, &str)]) -> Skipped {
+        let instance = of.build();
+        let notified = told.iter().map(|(kind, what)| (kind.key(), NotificationEntry::new(time(NOW), what)));
+        let record = ResourceRecord { notified: notified.collect(), ..ResourceRecord::about(instance.launched_at) };
+        let resources = BTreeMap::from([(instance.id.clone(), record)]);
+        let memory = NotificationLogs::from([(
+            instance.region.clone(),
+            NotificationLog { resources, ..NotificationLog::default() },
+        )]);
+        let usages = BTreeMap::from([(instance.id.clone(), usage)]);
+        let seen = Observation { items: vec![instance], gaps: Vec::new() };
+        let mut plan = decide(&seen, &usages, &memory, &enforcing("mode = \"enforce\""), time(NOW));
+        assert_eq!(plan.steps, []);
+        plan.skipped.remove(0)
+    }
+
+    fn node() -> InstanceBuilder {
+        instance().tag("aws:autoscaling:groupName", "workers")
+    }
+
+    #[test]
+    fn an_idle_machine_of_a_controller_is_priced_and_never_touched() {
+        let skipped = skipped(node(), idle(), &[]);
+        let (finding, cost) = (skipped.finding.unwrap(), skipped.left_cost.unwrap());
+        assert_eq!((skipped.reason, finding.kind), (SkipReason::ForeignOwned, FindingKind::IdleNode));
+        assert_snapshot!(finding.text, @"idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It is managed by an Auto Scaling group (workers), so Curfew skips it; a stop would be undone there: give it work, or scale it down there. It costs $1.01/h ($734 a month; table of 2026-09-24)");
+        assert!(cost.price.is_some());
+        assert_eq!(cost.waste.as_deref(), Some("idle, managed by an Auto Scaling group (workers)"));
+    }
+
+    #[test]
+    fn between_two_queries_it_is_as_idle_as_it_was() {
+        let told = [(FindingKind::IdleNode, "an Auto Scaling group (workers)")];
+        let in_between = skipped(node(), NOT_ASKED, &told);
+        assert!(in_between.finding.is_none() && in_between.left_cost.is_some());
+        assert!(in_between.memory.active_keys.contains(&FindingKind::IdleNode.key()));
+        assert_eq!(skipped(node(), NOT_ASKED, &[]).left_cost, None);
+        let at_work = skipped(node(), busy(), &told);
+        assert!(at_work.left_cost.is_none() && !at_work.memory.active_keys.contains(&FindingKind::IdleNode.key()));
+    }
+
+    #[test]
+    fn the_owner_of_a_retired_type_learns_what_to_move_to() {
+        let old = || instance().with(|instance| instance.instance_type = "p3.2xlarge".into());
+        let finding = skipped(old(), busy(), &[]).finding.unwrap();
+        assert_eq!((finding.kind, finding.what.as_str()), (FindingKind::RetiredFamily, "p3"));
+        assert_snapshot!(finding.text, @"AWS retires the family p3, and asked its users to leave by 2025-12-20: move to newer G or P types (`curfew recommend` ranks them by price). It costs $3.06/h ($2,233 a month; table of 2026-07-20)");
+        assert_eq!(skipped(instance(), busy(), &[]).finding, None);
+        // What its owner knows already hides nothing else.
+        let unknown = || model::fixture::unknown();
+        assert_eq!(skipped(old(), unknown(), &[]).finding.unwrap().kind, FindingKind::UsageUnknown);
+        let told = [(FindingKind::UsageUnknown, "usage-unknown")];
+        assert_eq!(skipped(old(), unknown(), &told).finding.unwrap().kind, FindingKind::RetiredFamily);
+    }
+}
