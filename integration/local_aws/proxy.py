@@ -18,6 +18,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from . import (
     absence_errors,
+    capacity_reservations,
     cloudwatch_cbor,
     cloudwatch_metrics,
     contract,
