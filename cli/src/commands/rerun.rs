@@ -60,7 +60,7 @@ impl Rerun {
             file_name: name.name().to_owned(),
             bytes: rerun_document(&text, name.name(), resume_from, &note),
         };
-        Ok(submit(context, document, &self.options, None, self.wait).await?.ending)
+        Ok(Box::pin(submit(context, document, &self.options, None, self.wait)).await?.ending)
     }
 }
 

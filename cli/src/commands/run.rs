@@ -153,7 +153,8 @@ impl Run {
             .to_document()
             .into_bytes(),
         };
-        let submitted = submit(context, document, &self.options, self.workdir.as_deref(), self.detach).await?;
+        let submitted =
+            Box::pin(submit(context, document, &self.options, self.workdir.as_deref(), self.detach)).await?;
         let (Some(job), Some(object)) = (submitted.job, submitted.object) else { return Ok(submitted.ending) };
         let store = context.needs_deployed().await?.store;
         tokio::select! {

@@ -145,7 +145,7 @@ impl Submit {
         if let Some(name) = &self.trigger {
             return trigger::submit_trigger(context, document, &self.options, name).await;
         }
-        let submitted = submit(context, document, &self.options, self.workdir.as_deref(), self.wait).await?;
+        let submitted = Box::pin(submit(context, document, &self.options, self.workdir.as_deref(), self.wait)).await?;
         Ok(submitted.ending)
     }
 }

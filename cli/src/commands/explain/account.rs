@@ -138,6 +138,7 @@ impl<'a> ExplainAccount<'a> {
             prices: self.prices.clone(),
             budgets: self.budget_statuses(&seen, &mut besides).await,
             jobs: self.jobs(&seen, &mut besides).await,
+            gangs: Gangs::default(),
         };
         let team = team_of(seen.tags(), &self.config);
         let is_owner_mailed = is_owner_mailed(seen.tags(), &self.config);
