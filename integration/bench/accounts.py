@@ -59,6 +59,8 @@ class _Region:
                 return self._unattached.describe(form)
             case "DescribeSnapshots":
                 return self._snapshots(form, by)
+            case "DescribeCapacityReservations":
+                return listing(operation, "capacityReservationSet", [])
         raise Refused(f"{operation} by {by} is not prepared")
 
     def cloudwatch(self, call: AwsCall, body: bytes) -> tuple[bytes, dict[str, str]]:

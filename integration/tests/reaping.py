@@ -56,6 +56,7 @@ READS = {
 EC2_WRITES = {"ec2:CreateTags", "ec2:DeleteTags", "ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances"}
 # Of all functions: what changes nothing.
 EC2_LOOKS = {
+    "ec2:DescribeCapacityReservations",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",

@@ -19,6 +19,8 @@ from reaping import TAGGED, Account, ago, rfc3339
 
 READS = {
     "cloudwatch:GetMetricData",
+    "ec2:DescribeCapacityReservations",
+    "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeRegions",
     "ec2:DescribeSnapshots",

@@ -201,16 +201,22 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
     for since in (ago(days=20), ago(days=70)):  # asked about together
         storage.orphan(region=EUROPE, unattached_since=since, create_time=ago(days=90))  # announced
     storage.attach(storage.marked())  # unmarked
+    storage.configure(reservations={"empty_after": "0s"})
+    storage.aws.put_capacity_reservation("cr-1", InstanceType="g5.12xlarge", TotalInstanceCount=2, AvailableInstanceCount=2)
+    storage.aws.put_capacity_reservation("cr-2", InstanceType="g5.12xlarge", AvailableInstanceCount=0)
     run = storage.tick()
     actions = Counter((step["evidence"]["rule"], step["action"]) for step in run.steps if step["outcome"] == "done")
     of_volumes = {("orphaned", "mark"): 14, ("orphaned", "snapshot"): 4, ("orphaned", "delete"): 4, ("orphaned", "unmark"): 1}
     assert actions == {**of_volumes, ("expired", "delete"): 4, ("expired", "mark"): 1} and run.gaps == []
-    assert run.skipped == {"live-job": 4, "volume-exists": 4}
+    assert run.skipped == {"live-job": 4, "volume-exists": 4, "notified": 1}
+    assert "cr-1 (2 x g5.12xlarge reserved" in run.message() and "cancel-capacity-reservation" in run.message()
     assert run.counts == {
         **ALWAYS,
         "ec2:DescribeVolumes": 2 + 23 + 5,  # each region, each volume before a step, and that of each snapshot
         "ec2:DescribeSnapshots": 2 + 1 + 4 + 5,  # each region, the sources, before a deletion, each of its own before a step
         "ec2:DescribeInstances": 1,  # where a volume is attached
+        "ec2:DescribeCapacityReservations": 2,
+        "ec2:DescribeInstanceTypes": 1,  # where capacity is unused
         "cloudwatch:GetMetricData": 2,
         "ec2:CreateTags": 14 + 4 + 1,  # marks, and when the volume of a snapshot was deleted
         "ec2:DeleteTags": 1,
@@ -225,7 +231,8 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
 
 def test_a_run_that_has_nothing_to_do_with_volumes(storage: VolumeAccount) -> None:
     """What was announced is asked about in every run, and what is young is not; instances are looked at where a volume is attached."""
-    empty = {**ALWAYS, "ec2:DescribeVolumes": 2, "ec2:DescribeSnapshots": 2, "s3:GetObject": 4, "s3:PutObject": 1}
+    lists = ("ec2:DescribeVolumes", "ec2:DescribeSnapshots", "ec2:DescribeCapacityReservations")
+    empty = {**ALWAYS, **dict.fromkeys(lists, 2), "s3:GetObject": 4, "s3:PutObject": 1}
     host = storage.host(EUROPE)
     storage.volume(unattached_since=ago(days=3))
     assert storage.tick().counts == empty

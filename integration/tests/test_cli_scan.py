@@ -19,6 +19,7 @@ READS = {
     "cloudformation:DescribeStackResources",
     "cloudwatch:GetMetricData",
     "cloudwatch:ListMetrics",
+    "ec2:DescribeCapacityReservations",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeRegions",

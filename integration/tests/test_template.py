@@ -157,6 +157,8 @@ ONLY_THIS_ONE_DOES = {
         "ec2:DeleteSnapshot",
         "ec2:DeleteTags",
         "ec2:DeleteVolume",
+        "ec2:DescribeCapacityReservations",
+        "ec2:DescribeInstanceTypes",
         "ec2:DescribeRegions",
         "ec2:DescribeSnapshots",
         "ec2:DescribeVolumes",

@@ -65,7 +65,7 @@ impl Apply {
             screen::progress(format!("{observed}."));
         }
         screen::progress(format!("Checking {} again …", screen::counted(items.len(), "action")));
-        let Some((task, again)) = self.confirmed(task, &items).await? else {
+        let Some((task, again)) = Box::pin(self.confirmed(task, &items)).await? else {
             screen::progress("Nothing was done.");
             return Ok(CommandStatus::Findings);
         };

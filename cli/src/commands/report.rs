@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use execution::month_report;
-use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, digest, export, render_html};
+use model::channels::account_of_topic;
+use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, digest, export, render_html};
 use serde::Serialize;
 use store::{Documents as _, ReportDocuments as _};
 
@@ -54,7 +55,8 @@ enum ChargesFormat {
 /// {"schema": 1, "account": "123456789012", "account_name": "research", "month": "2026-11", "has_ledger": true, "at": "…", "is_over": false, "team": null, "mode": "enforce",
 ///  "headline": {"spent_usd": 36.0, "saved_usd": 12.0, "waste_usd_per_hour": 1.0, …},
 ///  "days": [{"day": "2026-11-01", "usd_by_team": {"vision": 12.0}}], "teams": […], "savings": […], "waste": […],
-///  "next_month": {"findings": […], "coverage": {"vision": {"instances": 2, "measured": 1}}}, "jobs": […], "footprint_caveats": […], "gaps": []}
+///  "next_month": {"findings": […], "coverage": {"vision": {"instances": 2, "measured": 1}},
+///  "gpu_hours": {"vision": {"paid": 4032, "measured": 2016, "used": 605}}}, "jobs": […], "footprint_caveats": […], "gaps": []}
 /// ```
 #[derive(Serialize)]
 struct ReportOutput<'a> {

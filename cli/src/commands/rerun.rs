@@ -60,8 +60,7 @@ impl Rerun {
             file_name: name.name().to_owned(),
             bytes: rerun_document(&text, name.name(), resume_from, &note),
         };
-        let submitted = Box::pin(submit(context, document, &self.options, None, self.wait)).await?;
-        Ok(submitted.ending)
+        Ok(Box::pin(submit(context, document, &self.options, None, self.wait)).await?.ending)
     }
 }
 

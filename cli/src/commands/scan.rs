@@ -18,6 +18,7 @@ use futures::{StreamExt as _, stream};
 use model::ceiling::Ceiling;
 use model::config::Config;
 use model::fault::InvalidValue;
+use model::gang::Gangs;
 use model::id::Region;
 use model::mode::Mode;
 use model::near_keys::NearKeys;
@@ -46,11 +47,12 @@ const SILENCE: Duration = Duration::from_secs(10);
 ///
 /// It needs no deployment, and changes nothing. It lists instances that are idle, idle with GPU memory held
 /// (reserved), without required tags (untagged), or without the metrics to judge them by
-/// (uninstrumented); and volumes that are unattached (orphaned). It leaves out what is protected or kept by tag.
+/// (uninstrumented); volumes that are unattached (orphaned); and reserved capacity that nothing runs in
+/// (unused-capacity). It leaves out what is protected or kept by tag.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Needs ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, ec2:DescribeSpotInstanceRequests, \
-ec2:DescribeVolumes, ec2:DescribeSnapshots, cloudwatch:GetMetricData and cloudwatch:ListMetrics; to judge by a \
+ec2:DescribeVolumes, ec2:DescribeSnapshots, ec2:DescribeCapacityReservations, cloudwatch:GetMetricData and cloudwatch:ListMetrics; to judge by a \
 deployment's configuration also cloudformation:DescribeStackResources, and s3:GetObject and s3:ListBucket on its \
 bucket. With pricing:GetProducts, prices are those of today: else those of a dated table. CloudWatch bills GetMetricData by the metric: $0.01 for 1,000.
 
@@ -116,6 +118,7 @@ impl Scan {
             prices,
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),
+            gangs: Gangs::default(),
         };
         let look = RegionScan {
             store: store.as_ref(),

@@ -26,14 +26,24 @@ type Tag = (&'static str, String);
 
 /// Carries one step of a run out. Whether it is held, or too late, is for the caller to say.
 pub async fn carry_out(cloud: &impl Cloud, step: &Step, run: &RunId) -> StepOutcome {
+    match check(cloud, step, run).await {
+        Ok(()) => carry_out_unchecked(cloud, step, run).await,
+        Err(outcome) => outcome,
+    }
+}
+
+/// Checks whether a step may still be carried out. The error is its outcome.
+pub(crate) async fn check(cloud: &impl Cloud, step: &Step, run: &RunId) -> Result<(), StepOutcome> {
     // Observe mode lists an already notified step in every run. It changes nothing, so the resource is not read again.
     let repeats_itself = step.mode == Mode::Observe && step.already_notified;
-    if step.action.announcement() != Some(&Announcement::Notify)
-        && !repeats_itself
-        && let Err(outcome) = still_holds(cloud, step, run).await
-    {
-        return outcome;
+    if step.action.announcement() == Some(&Announcement::Notify) || repeats_itself {
+        return Ok(());
     }
+    still_holds(cloud, step, run).await
+}
+
+/// Carries out a step that was just checked.
+pub(crate) async fn carry_out_unchecked(cloud: &impl Cloud, step: &Step, run: &RunId) -> StepOutcome {
     match step.mode {
         Mode::Observe => StepOutcome::from_kind(OutcomeKind::Observed),
         Mode::Enforce => write(cloud, step, run).await.unwrap_or_else(|error| outcome_of(&error, step)),

@@ -12,7 +12,7 @@ use model::instance::Instance;
 use model::notification_log::NotificationLogs;
 use model::observation::Gap;
 use model::usage::{ActivityCache, QueryResult, UsageQuery};
-use reaping::instances::{LearnedUsage, usage_queries};
+use reaping::instances::{LearnedUsage, ask_gangs_together, usage_queries};
 use reaping::policy::Policy;
 
 /// [`Bug::catch`] for what waits.
@@ -46,7 +46,10 @@ pub fn due_queries<'a>(
         let work = || usage_queries(&[instance], activity, memory, policy, now);
         due.extend(or_gap((&instance.region, &instance.id), &mut gaps, work).unwrap_or_default());
     }
-    (due, gaps)
+    // A bug about one gang is one about its member as well, which the decision names.
+    let together = || ask_gangs_together(due.clone(), seen, activity, policy, now);
+    let asked = Bug::catch(together).unwrap_or(due);
+    (asked, gaps)
 }
 
 /// Derives the usage of each instance from the answers. If a bug hides an instance, a gap names it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::{join, join_all};
 use jiff::Timestamp;
+use model::gang::Gangs;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::notification_log::Notification;
@@ -71,6 +72,8 @@ pub async fn observe(
     let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
     let mut instances = run.cloud.instances(&recalled.regions(), run.timeout()).await;
+    // With those that the run is not about: nobody knows whether these work.
+    let gangs = Gangs::find(&instances.items, &policy.config.gangs);
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
@@ -82,7 +85,7 @@ pub async fn observe(
     .await;
     instances.gaps.extend(budget_gaps);
     instances.gaps.extend(job_gaps);
-    let policy = Policy { budgets, jobs, ..policy.clone() };
+    let policy = Policy { budgets, jobs, gangs, ..policy.clone() };
     let by_region = join_all(regions.iter().map(|region| usages_of(run, region, &instances, &recalled, &policy))).await;
     let mut usages = BTreeMap::new();
     for (region_usages, gaps) in by_region {

@@ -9,6 +9,7 @@ use billing::ledger::CalendarMonth;
 use billing::price::PriceBook;
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
+use model::channels::account_of_topic;
 use model::config::Config;
 use model::moment::before;
 use model::notification_log::Severity;
@@ -16,7 +17,7 @@ use model::observation::{Gap, GapKind};
 use notify::{Message, ReplyUrls};
 use plan::report::Report;
 use ports::{CallError, ConfigLoadError, Documents, ReportCloud, ReportDocuments};
-use report::{MonthFacts, MonthReport, account_of_topic, bucket_export, digest, mail, render_html};
+use report::{MonthFacts, MonthReport, bucket_export, digest, mail, render_html};
 
 use crate::{Run, prices};
 

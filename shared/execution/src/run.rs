@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::channels::NotificationChannels;
 use model::config::Config;
+use model::gang::Gangs;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
@@ -136,7 +137,14 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
 
     fn policy(config: Config, subscribers: &Subscribers, prices: PriceBook) -> Policy {
         let ceiling = subscribers.ceiling().clone();
-        Policy { config, ceiling, prices, budgets: BudgetStatuses::default(), jobs: JobStates::default() }
+        Policy {
+            config,
+            ceiling,
+            prices,
+            budgets: BudgetStatuses::default(),
+            jobs: JobStates::default(),
+            gangs: Gangs::default(),
+        }
     }
 
     /// Returns `true` if the run is about this resource.

@@ -1,15 +1,21 @@
-//! A run about volumes: it observes them, Curfew's snapshots, the use of each volume, and the notifications of earlier runs.
+//! A run about volumes, and about reserved capacity, which also costs without being used: it observes them, Curfew's snapshots, the use of
+//! each volume, and the notifications of earlier runs.
+//!
+//! Reservations are looked at here, by the hour: a finding needs a day, and a look costs a call in each region.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use futures::{StreamExt, stream};
+use model::capacity_reservation::CapacityReservation;
+use model::channels::account_of_topic;
 use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::observation::Observation;
 use model::volume::{ObservedStorage, Volume, VolumeUse};
 use ports::{ConfigLoadError, Documents, JobDocuments, VolumeCloud};
 use reaping::policy::Policy;
+use reaping::reservations;
 use reaping::volumes::{LiveJobs, decide, is_of_interest, jobs, volume_use_queries, wants_its_source};
 
 use crate::{Planned, RecalledLogs, Run, RunObservation};
@@ -31,7 +37,8 @@ pub async fn plan(
     let (policy, subscribers) = run.prepare().await?;
     let observation = observe(run, &policy).await;
     let memory = &observation.recalled.memory;
-    let plan = decide(&observation.storage, &observation.uses, &observation.live_jobs, memory, &policy, run.now);
+    let mut plan = decide(&observation.storage, &observation.uses, &observation.live_jobs, memory, &policy, run.now);
+    plan.skipped.extend(reservations::decide(&observation.reservations, memory, &policy, run.now));
     Ok(Planned { plan, observation, subscribers })
 }
 
@@ -43,6 +50,8 @@ pub struct VolumesObservation {
     pub storage: ObservedStorage,
     /// The use of each volume.
     pub uses: BTreeMap<ResourceId, VolumeUse>,
+    /// The capacity reservations with unused capacity.
+    pub reservations: Vec<CapacityReservation>,
     /// The jobs that are not finished.
     pub live_jobs: LiveJobs,
     /// The notifications of earlier runs.
@@ -65,7 +74,15 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
         Bug::catch(|| is_of_interest(volume, hosts, &recalled.memory, &policy.config)).unwrap_or(true)
     };
     let source = |volume: &_| Bug::catch(|| wants_its_source(volume, &policy.config)).unwrap_or(true);
-    let mut storage = run.cloud.storage(&recalled.regions(), run.timeout(), is_interesting, source).await;
+    let seen_regions = recalled.regions();
+    let account = account_of_topic(&run.channels.topics.teams);
+    // A person chooses volumes and snapshots: no reservation is changed.
+    let reserved_in = if run.chosen.is_none() { &*seen_regions } else { &[] };
+    let (mut storage, reservations) = join(
+        run.cloud.storage(&seen_regions, run.timeout(), is_interesting, source),
+        run.cloud.unused_reservations(reserved_in, account.as_deref(), run.timeout()),
+    )
+    .await;
     let ObservedStorage { volumes, snapshots, .. } = &mut storage;
     snapshots.retain(|snapshot| {
         run.is_about(&snapshot.region, &snapshot.of_volume) || run.is_about(&snapshot.region, &snapshot.id)
@@ -75,6 +92,7 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     volumes.items.retain(|volume| run.is_about(&volume.region, &volume.id) || has_chosen_snapshot(volume));
     storage.volumes.gaps.extend(gaps);
     storage.volumes.gaps.extend(recalled.gaps.iter().cloned());
+    storage.volumes.gaps.extend(reservations.gaps);
     let live_jobs = live_jobs(run, &mut storage).await;
     let due = volume_use_queries(&storage, &live_jobs, &recalled.memory, policy, run.now);
     let queried_regions = regions.iter().filter(|region| due.iter().any(|ask| ask.region == **region));
@@ -84,7 +102,7 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
         uses.extend(region_uses);
         storage.volumes.gaps.extend(gaps);
     }
-    VolumesObservation { regions, storage, uses, live_jobs, recalled }
+    VolumesObservation { regions, storage, uses, reservations: reservations.items, live_jobs, recalled }
 }
 
 /// The jobs of volumes that are not finished. A job that is unknown, or that there was no time for, counts as

@@ -81,3 +81,10 @@ impl MessageTopics {
         [Audience::Account, Audience::Team].into_iter().filter_map(|audience| Some((audience, self.arn(audience)?)))
     }
 }
+
+/// The number of the account in the ARN of the stack's topic; `None` if it has none.
+#[must_use]
+pub fn account_of_topic(topic_arn: &str) -> Option<String> {
+    let account = topic_arn.split(':').nth(4)?;
+    (account.len() == 12 && account.bytes().all(|digit| digit.is_ascii_digit())).then(|| account.to_owned())
+}

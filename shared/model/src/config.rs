@@ -6,12 +6,14 @@
 mod changes;
 mod checks;
 mod disk_policy;
+mod gangs;
 mod jobs;
 mod metrics;
 mod mistakes;
 mod notes;
 mod projects;
 mod regions;
+mod reservations;
 mod sagemaker;
 mod sections;
 mod settings;
@@ -22,6 +24,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 pub use disk_policy::{AccountDiskPolicy, DiskPolicy};
+pub use gangs::GangsConfig;
 
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
@@ -31,6 +34,7 @@ pub use regions::{misshapen_regions, unknown_regions};
 pub use jobs::{IdleAfter, JOB_IDLE_MAX, JOB_IDLE_MIN, JobTeams, JobsConfig, SharedRole};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use projects::ProjectsConfig;
+pub use reservations::ReservationsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
     AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, NotifyConfig, OverBudget, Percent,
@@ -75,6 +79,8 @@ pub struct Config {
     pub projects: ProjectsConfig,
     /// Idle GPU instances.
     pub idle: IdleConfig,
+    /// Instances that work together.
+    pub gangs: GangsConfig,
     /// The metrics by which accelerators report.
     pub metrics: MetricsConfig,
     /// Instances that have run for too long.
@@ -83,6 +89,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Orphaned volumes.
     pub volumes: VolumesConfig,
+    /// Capacity reservations with unused capacity.
+    pub reservations: ReservationsConfig,
     /// Notebook instances, Studio apps, endpoints and jobs of `SageMaker`.
     pub sagemaker: SageMakerConfig,
     /// GPU jobs.

@@ -64,6 +64,7 @@ pub fn untagged() -> InstanceBuilder {
         operator: None,
         prepaid: None,
         capacity_reservation: None,
+        placement_group: None,
         plain_linux: true,
         host: None,
         state_reason: None,
@@ -187,7 +188,7 @@ impl InstanceBuilder {
         self.0
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Instance)) -> Self {
+    pub fn with(mut self, change: impl FnOnce(&mut Instance)) -> Self {
         change(&mut self.0);
         self
     }

@@ -37,6 +37,9 @@ pub struct Instance {
     /// The capacity reservation that it runs in. A Capacity Block is one too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_reservation: Option<ResourceId>,
+    /// The placement group that it runs in, by name; `None` also for one of strategy `partition`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement_group: Option<String>,
     /// `true` if it runs plain Linux/UNIX on shared hardware, the subject of the price table.
     pub plain_linux: bool,
     /// The first label of its private DNS name, where no other instance of the region has the same.

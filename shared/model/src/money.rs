@@ -250,6 +250,12 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
+/// A whole number for people: `195,394`.
+#[must_use]
+pub fn whole(number: u64) -> String {
+    grouped(&number.to_string())
+}
+
 /// Cents as USD, for people: `195,394.73`.
 #[must_use]
 pub fn usd(cents: u64) -> String {

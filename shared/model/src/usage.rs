@@ -168,6 +168,8 @@ pub enum UnknownUsage {
     Young,
     /// No metric is configured for its kind of accelerator.
     NoMetric,
+    /// It is idle, but the use of this other member of its gang is unknown.
+    GangMember(ResourceId),
     /// Fewer devices report than the type has.
     Uninstrumented(DeviceReport),
     /// No sample of its utilisation exceeds that of a ratio, so they may be ratios as well as percent.

@@ -142,6 +142,9 @@ pub(super) fn finding_headline(target: &Target, kind: FindingKind) -> Headline {
         FindingKind::StartFailed => "EC2 gave up the start{s} of {}",
         FindingKind::OnStoppedInstance => "A long stopped instance still holds {}",
         FindingKind::SnapshotFailed => "The snapshot{s} of {} failed",
+        FindingKind::IdleNode => "Another controller runs {} without work",
+        FindingKind::RetiredFamily => "AWS retires the instance family of {}",
+        FindingKind::UnusedCapacity => "Nothing runs in reserved capacity of {}",
     };
     Headline::new(sentence, HeadlineObject::from_id(&target.resource), target.resource.as_str())
         .with_details(&target.what, target.name.as_deref())

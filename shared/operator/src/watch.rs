@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use model::ceiling::Ceiling;
 use model::config::Config;
 use model::fault::Bug;
+use model::gang::Gangs;
 use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
@@ -121,6 +122,7 @@ pub fn dashboard(mut facts: WatchFacts) -> Dashboard {
         prices: facts.prices,
         budgets: BudgetStatuses(statuses.collect()),
         jobs: facts.job_states,
+        gangs: Gangs::default(),
         config: facts.config,
     };
     let mut jobs: Vec<JobRow> = facts.jobs.iter().map(|watched| JobRow::from_job(watched, now)).collect();

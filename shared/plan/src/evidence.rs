@@ -188,6 +188,8 @@ pub enum NotifyOnlyReason {
     NoConfiguration,
     /// An inference component whose endpoint keeps its instances.
     KeepsInstances,
+    /// A member of its gang may not be stopped.
+    Gang,
 }
 
 impl NotifyOnlyReason {
@@ -210,6 +212,7 @@ impl NotifyOnlyReason {
             Self::JobRuns => "job-runs",
             Self::NoConfiguration => "no-configuration",
             Self::KeepsInstances => "keeps-instances",
+            Self::Gang => "gang",
         }
     }
 
@@ -245,6 +248,9 @@ impl NotifyOnlyReason {
             Self::NoConfiguration => "its endpoint configuration is deleted, so the endpoint could not be made again",
             Self::KeepsInstances => {
                 "its endpoint keeps its instances without copies, so to scale it to zero saves nothing (MinInstanceCount = 0 changes that)"
+            }
+            Self::Gang => {
+                "it works together with other instances, of which Curfew stops all or none, and one of them may not be stopped for this rule"
             }
         }
     }

@@ -3,16 +3,19 @@
 
 mod action;
 mod evidence;
+mod gang;
 pub mod limits;
 pub mod report;
 mod staleness;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use billing::price::Quote;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::fault::Bug;
+use model::gang::Gang;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::Tags;
 use model::mode::Mode;
@@ -28,6 +31,7 @@ pub use action::{
     SnapshotAction, VolumeAction,
 };
 pub use evidence::{Evidence, Facts, NotifyOnlyReason, OrphanedEvidence};
+pub use gang::missing_members;
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
 /// Intended actions of a run. Every observed resource is in `steps` or in `skipped`, exactly once.
@@ -64,6 +68,8 @@ pub struct Step {
     pub already_notified: bool,
     /// The time at which AWS refused this announced action last: it is tried again, and is no pending work.
     pub refused_at: Option<Timestamp>,
+    /// The gang of an instance: Curfew stops all of its members in one run, or none.
+    pub gang: Option<Arc<Gang>>,
     /// A further finding for the owner.
     pub finding: Option<OwnerFinding>,
     pub memory: ResourceMemory,
@@ -91,16 +97,18 @@ pub struct Skipped {
     pub reason: SkipReason,
     /// A finding for the owner.
     pub finding: Option<OwnerFinding>,
-    /// The cost of an unattached volume that Curfew leaves to another controller: the report shows it.
+    /// The cost of what Curfew leaves to others: the report shows it.
     pub left_cost: Option<LeftCost>,
     pub memory: ResourceMemory,
 }
 
-/// The cost of what Curfew leaves to another controller.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The cost of what Curfew leaves to another controller, or to its owner.
+#[derive(Debug, Clone, PartialEq)]
 pub struct LeftCost {
     /// `None` if unknown.
     pub price: Option<Quote>,
+    /// The reason that it is paid for without use; `None` for a volume that may be needed.
+    pub waste: Option<String>,
 }
 
 /// Entries that the log keeps about one resource after a run, besides what the run itself announces and carries out.
@@ -253,6 +261,12 @@ pub enum FindingKind {
     OnStoppedInstance,
     /// The snapshot of a volume failed.
     SnapshotFailed,
+    /// Nothing runs in reserved capacity.
+    UnusedCapacity,
+    /// An idle instance that another controller manages.
+    IdleNode,
+    /// AWS retires the family of an instance.
+    RetiredFamily,
 }
 
 impl FindingKind {
@@ -268,6 +282,9 @@ impl FindingKind {
             Self::StartFailed => "start-failed",
             Self::OnStoppedInstance => "on-stopped-instance",
             Self::SnapshotFailed => "snapshot-failed",
+            Self::UnusedCapacity => "unused-capacity",
+            Self::IdleNode => "idle-node",
+            Self::RetiredFamily => "retired-family",
         })
     }
 }
@@ -288,6 +305,7 @@ impl Step {
             held: None,
             already_notified: false,
             refused_at: None,
+            gang: None,
             finding: None,
             memory: ResourceMemory::default(),
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use model::config::LimitsConfig;
 
-use crate::{Action, Plan, SkipReason, Skipped, Step};
+use crate::{Action, Plan, SkipReason, Skipped, Step, gang};
 
 /// Reason that the policy actions of a run await approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,13 @@ const FLEET_MIN_FOR_SHARE: usize = 10;
 /// held; nor is an action that AWS refused before, and will refuse again. Of these a run tries as many as the limits allow, the one that
 /// waits longest first: what refused them may be gone for all at once. Limits that allow nothing hold these as well.
 pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
+    gang::wait_for_all(plan);
+    hold(plan, limits);
+    // What AWS refused before is neither held nor always tried.
+    gang::wait_for_all(plan);
+}
+
+fn hold(plan: &mut Plan, limits: &LimitsConfig) {
     let fleet = plan.seen;
     let allowed = allowed(fleet, limits);
     if allowed > 0 {

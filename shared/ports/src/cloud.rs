@@ -7,6 +7,7 @@ use billing::budget::billed::{BilledDays, CostExplorerBill};
 use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries};
 use jiff::Timestamp;
+use model::capacity_reservation::CapacityReservation;
 use model::channels::MessageTopics;
 use model::config::{Config, SeriesNames};
 use model::id::{Region, ResourceId};
@@ -195,6 +196,17 @@ pub trait VolumeCloud: Cloud {
         now: Timestamp,
         timeout: Duration,
     ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>);
+
+    /// The active capacity reservations of these regions with unused accelerated capacity for which this account pays. A simulated account may
+    /// have none.
+    async fn unused_reservations(
+        &self,
+        _regions: &[Region],
+        _account: Option<&str>,
+        _timeout: Duration,
+    ) -> Observation<CapacityReservation> {
+        Observation::default()
+    }
 }
 
 /// AWS calls of a run about `SageMaker`.

@@ -21,6 +21,7 @@ use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::{CurfewTags, EXPIRES_AT, MARKED, STOPPED};
 pub use model::fixture::*;
+use model::gang::Gangs;
 use model::id::ResourceId;
 use model::instance::{Instance, Tags};
 use model::mark::AnnouncedAction;
@@ -213,6 +214,7 @@ pub fn enforcing(config: &str) -> Policy {
         prices: PriceBook::dated(),
         budgets: BudgetStatuses::default(),
         jobs: JobStates::default(),
+        gangs: Gangs::default(),
     }
 }
 

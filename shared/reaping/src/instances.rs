@@ -6,6 +6,7 @@
 
 mod explain;
 mod feasible;
+mod gangs;
 mod machine_facts;
 mod scan;
 mod skip;
@@ -13,12 +14,15 @@ mod unknown_usage;
 mod usage_queries;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use jiff::Timestamp;
 
-pub use explain::{explain, full_usage_query};
+pub use explain::{explain, explain_among, full_usage_query};
 pub(crate) use feasible::{feasible, scratch_grace};
 pub use feasible::{is_withheld_by_local_disk, withheld_without_choice};
+pub use gangs::ask_gangs_together;
+use gangs::{GangStandings, judged_usages, standings_of_gangs};
 pub use machine_facts::machine_facts;
 pub use scan::{scan, unjudged};
 pub use unknown_usage::describe_report;
@@ -61,11 +65,16 @@ pub fn decide(
     now: Timestamp,
 ) -> Plan {
     let empty_log = NotificationLog::default();
-    let cases = seen.items.iter().map(|instance| {
+    let usages = judged_usages(usages, &policy.gangs);
+    let alone = seen.items.iter().map(|instance| {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
         let log = memory.get(&instance.region).unwrap_or(&empty_log);
-        InstanceCase { instance, usage, log, policy, now }
+        InstanceCase { instance, usage, log, standings: None, policy, now }
     });
+    let alone: Vec<InstanceCase<'_>> = alone.collect();
+    let standings = standings_of_gangs(&alone, &policy.gangs);
+    let cases =
+        alone.iter().map(|case| InstanceCase { standings: standings.get(&case.instance.id).map(Rc::as_ref), ..*case });
     let mut plan = decide_each(cases, &seen.gaps, policy.config.account.zone());
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -77,6 +86,8 @@ struct InstanceCase<'a> {
     instance: &'a Instance,
     usage: &'a Usage,
     log: &'a NotificationLog,
+    /// What each rule does to the members of its gang; `None` for one that works alone, and where nothing is decided.
+    standings: Option<&'a GangStandings>,
     policy: &'a Policy,
     now: Timestamp,
 }
@@ -176,7 +187,7 @@ impl<'a> RunningCase<'a> for InstanceCase<'a> {
                 _ if self.instance.machine.accelerator == Accelerator::None => Verdict::Compliant,
                 JobOwnership::None | JobOwnership::NotOwned(_) => rules::judge(rule, subject),
             };
-            (rule, verdict)
+            (rule, self.within_gang(curfew_tags, rule, verdict))
         });
         judged.collect()
     }
@@ -187,7 +198,8 @@ impl<'a> RunningCase<'a> for InstanceCase<'a> {
             _ => self.policy.prices.saved_by_ending(self.instance),
         };
         let action = Action::Instance(self.instance.clone(), action);
-        Step { saves, ..Step::bare(self.target(), action, evidence, mode) }
+        let gang = self.policy.gangs.gang_of(&self.instance.id).cloned();
+        Step { saves, gang, ..Step::bare(self.target(), action, evidence, mode) }
     }
 
     fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<InstanceAction> {
@@ -210,6 +222,7 @@ impl InstanceCase<'_> {
         let mut active_keys = unsettled_rule_keys(&verdicts);
         active_keys.extend(matches!(self.usage, Usage::Unknown(_)).then(|| FindingKind::UsageUnknown.key()));
         active_keys.extend(self.rejected_claim_key());
+        active_keys.extend(self.of_retired_family().map(|finding| finding.kind.key()));
         if self.log.record(&self.instance.id).is_some_and(|record| record.carried_out.is_some()) {
             active_keys.extend(start_keys());
         }
@@ -220,10 +233,7 @@ impl InstanceCase<'_> {
         match action {
             Some(step) => {
                 // In the same message as the step.
-                let finding = self
-                    .rejected_claim_finding()
-                    .or_else(|| self.uninstrumented())
-                    .filter(|_| !step.action.stops_or_deletes());
+                let finding = self.further_finding().filter(|_| !step.action.stops_or_deletes());
                 Step { finding, memory: resource_memory, ..step }.into()
             }
             None => self.skip_after_judging(&[enforced, observed], resource_memory).into(),

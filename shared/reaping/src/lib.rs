@@ -9,6 +9,7 @@ pub mod explain;
 pub mod instances;
 pub mod job_ownership;
 pub mod policy;
+pub mod reservations;
 pub mod rules;
 pub mod sagemaker;
 pub mod scan;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use model::ceiling::{AnnouncementTarget, Ceiling};
 use model::config::Config;
 use model::curfew_tags::CurfewTags;
+use model::gang::Gangs;
 use model::id::TeamName;
 use model::instance::Tags;
 use model::mark::AnnouncedAction;
@@ -28,6 +29,8 @@ pub struct Policy {
     pub budgets: BudgetStatuses,
     /// The states of the jobs that instances name.
     pub jobs: JobStates,
+    /// The instances that work together.
+    pub gangs: Gangs,
 }
 
 /// The verdict of one rule.

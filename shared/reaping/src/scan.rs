@@ -1,5 +1,5 @@
-//! A scan of an account, which needs no deployment. It finds idle instances, instances with unknown usage or without an owner, and unattached
-//! volumes. It announces and changes nothing.
+//! A scan of an account, which needs no deployment. It finds idle instances, instances with unknown usage or without an owner, unattached
+//! volumes and unused reserved capacity. It announces and changes nothing.
 //!
 //! The rules are those of [`policy`](crate::policy), and protected or kept resources are skipped as there. A finding about a managed
 //! resource names its controller.
@@ -22,6 +22,7 @@ use crate::engine::{ResourceCase, ResourceFacts, catch_bug};
 
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;
+pub use crate::reservations::scan as reservations;
 pub use crate::sagemaker::scan as sagemaker;
 pub use crate::volumes::scan as volumes;
 
@@ -135,6 +136,8 @@ pub enum FindingKind {
     Uninstrumented,
     /// A volume that is unattached.
     Orphaned,
+    /// Reserved capacity that nothing runs in.
+    UnusedCapacity,
 }
 
 impl FindingKind {
@@ -147,6 +150,7 @@ impl FindingKind {
             Self::Untagged => "untagged",
             Self::Uninstrumented => "uninstrumented",
             Self::Orphaned => "orphaned",
+            Self::UnusedCapacity => "unused-capacity",
         }
     }
 }

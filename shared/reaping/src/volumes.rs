@@ -227,7 +227,7 @@ impl<'a> ResourceCase<'a> for VolumeCase<'a> {
         }
         let reason = self.kept_by_others(curfew_tags)?;
         let is_of_others = matches!(reason, SkipReason::Kubernetes | SkipReason::ForeignOwned);
-        let cost = LeftCost { price: self.view.policy.prices.volume_cost(self.volume) };
+        let cost = LeftCost { price: self.view.policy.prices.volume_cost(self.volume), waste: None };
         Some(Skipped { left_cost: is_of_others.then_some(cost), ..self.skip(reason, Vec::new()) })
     }
 

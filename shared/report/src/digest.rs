@@ -40,6 +40,9 @@ pub fn digest(report: &MonthReport) -> String {
     }
     if let Some(next) = &report.next_month {
         write_next_month(&mut text, next);
+        if let Some(hours) = next.describe_gpu_hours() {
+            let _ = write!(text, "\n{hours}");
+        }
     }
     if report.team.is_none() && report.teams.len() > 1 {
         text.push_str("\nTeams:");

@@ -13,6 +13,7 @@ mod digest;
 mod export;
 mod facts;
 mod figures;
+mod gpu_hours;
 mod html;
 mod idle;
 mod jobs;
@@ -32,6 +33,7 @@ pub use digest::digest;
 pub use export::{ExportFormat, ExportScope, bucket_export, export};
 pub use facts::MonthFacts;
 pub use figures::{Headline, MonthReport, SavingRow, TeamRow};
+pub use gpu_hours::GpuHours;
 pub use html::render_html;
 pub use jobs::{AttemptRecord, JobRow};
 pub use mail::{Mail, mail};
@@ -41,7 +43,6 @@ pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
 pub use past::{PastSpend, PastSpends};
 pub use seen_instances::SeenInstances;
 pub use spend::{DaySpend, ResourceLabel};
-pub use sums::account_of_topic;
 pub use waste::{WasteKind, WasteRow};
 
 /// Label of a row without a team.

@@ -105,6 +105,7 @@ fn body(report: &MonthReport) -> Markup {
                 @if let Some(next) = &report.next_month {
                     (table("What could cost less next month, a month", &next_month(next)))
                     (sentence(&next.conclusion()))
+                    @if let Some(hours) = next.describe_gpu_hours() { (sentence(&hours)) }
                 }
                 (table("Largest savings", &savings(report)))
                 @if report.team.is_none() { (table("Teams", &teams(report))) }

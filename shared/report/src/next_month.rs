@@ -8,9 +8,10 @@ use model::id::ResourceId;
 use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, on_demand_jobs, top_findings};
 use serde::Serialize;
 
+use crate::gpu_hours::with_paid_hours;
 use crate::spend::team_label;
 use crate::sums::KnownResource;
-use crate::{MonthFacts, ResourceLabel, SeenInstances};
+use crate::{GpuHours, MonthFacts, ResourceLabel, SeenInstances, gpu_hours};
 
 /// Findings that are shown. `curfew recommend --from-usage` shows all.
 pub const FINDINGS_SHOWN: usize = 5;
@@ -24,6 +25,8 @@ pub struct UsageFacts {
     findings: Vec<UsageFinding>,
     /// Coverage by team.
     coverage: BTreeMap<String, UsageCoverage>,
+    /// Measured GPU hours by team.
+    gpu_hours: BTreeMap<String, GpuHours>,
     /// The instances as they are now.
     pub(crate) seen: SeenInstances,
     /// `true` if a query had no answer, which the gaps name.
@@ -45,8 +48,15 @@ impl UsageFacts {
         Self { seen, ..Self::default() }
     }
 
-    /// Takes one instance in, with what was found about it.
-    pub fn add(&mut self, usage: &InstanceUsage, findings: impl IntoIterator<Item = UsageFinding>) {
+    /// Takes one instance in, with what was found about it. A GPU below that utilisation, in percent, does nothing.
+    pub fn add(
+        &mut self,
+        usage: &InstanceUsage,
+        gpu_below_percent: f64,
+        findings: impl IntoIterator<Item = UsageFinding>,
+    ) {
+        let hours = self.gpu_hours.entry(team_label(usage.team.as_ref())).or_default();
+        hours.add_usage(usage, gpu_below_percent);
         let coverage = self.coverage.entry(team_label(usage.team.as_ref())).or_default();
         coverage.instances += 1;
         coverage.measured += usize::from(!usage.hours.is_empty());
@@ -61,6 +71,8 @@ pub struct NextMonth {
     pub findings: Vec<UsageFinding>,
     /// Coverage by team: an instance without metrics has no finding.
     pub coverage: BTreeMap<String, UsageCoverage>,
+    /// GPU hours of the last three weeks, by team.
+    pub gpu_hours: BTreeMap<String, GpuHours>,
     /// `true` if a query had no answer, which the gaps name.
     pub is_incomplete: bool,
     /// Names and owners of the resources of the findings, as far as the ledger has them.
@@ -70,7 +82,9 @@ pub struct NextMonth {
 impl NextMonth {
     /// `None` if usage was not asked for.
     pub(crate) fn from_facts(facts: &MonthFacts, known: &BTreeMap<ResourceId, ResourceLabel>) -> Option<Self> {
-        let UsageFacts { findings, coverage, is_incomplete, .. } = facts.usage.clone()?;
+        let UsageFacts { findings, coverage, gpu_hours, is_incomplete, .. } = facts.usage.clone()?;
+        let all_ledgers = facts.ledgers.iter().chain(&facts.previous_ledgers);
+        let gpu_hours = with_paid_hours(gpu_hours, all_ledgers, facts.now);
         let span = TimeSpan { from: before(facts.now, JOBS_SEEN), to: facts.now };
         let steps: BTreeMap<String, Option<u64>> =
             facts.jobs.iter().map(|job| (job.job.to_string(), job.step)).collect();
@@ -85,7 +99,7 @@ impl NextMonth {
             Some((finding.resource.clone(), label.clone()))
         };
         let labels = findings.iter().filter_map(label).collect();
-        Some(Self { findings, coverage, is_incomplete, labels })
+        Some(Self { findings, coverage, gpu_hours, is_incomplete, labels })
     }
 
     pub(crate) fn for_team(&self, team: &str) -> Self {
@@ -100,6 +114,7 @@ impl NextMonth {
                 .map(|(r, l)| (r.clone(), l.clone()))
                 .collect(),
             coverage: self.coverage.iter().filter(|(name, _)| *name == team).map(|(n, c)| (n.clone(), *c)).collect(),
+            gpu_hours: self.gpu_hours.iter().filter(|(name, _)| *name == team).map(|(n, h)| (n.clone(), *h)).collect(),
             is_incomplete: self.is_incomplete,
             findings,
         }
@@ -124,6 +139,11 @@ impl NextMonth {
             (true, true) => format!("{}, nothing was found that could cost less.", self.basis().trim_end_matches('.')),
             _ => self.basis(),
         }
+    }
+
+    /// The sentence about GPU hours; `None` where none is known.
+    pub(crate) fn describe_gpu_hours(&self) -> Option<String> {
+        gpu_hours::describe(self.gpu_hours.values())
     }
 
     pub(crate) fn shown(&self) -> impl Iterator<Item = &UsageFinding> {

@@ -10,13 +10,6 @@ use model::money::Amount;
 use crate::spend::describe_team;
 use crate::{Headline, MonthReport, TeamRow};
 
-/// The number of the account in the ARN of the stack's topic; `None` if it has none.
-#[must_use]
-pub fn account_of_topic(topic_arn: &str) -> Option<String> {
-    let account = topic_arn.split(':').nth(4)?;
-    (account.len() == 12 && account.bytes().all(|digit| digit.is_ascii_digit())).then(|| account.to_owned())
-}
-
 /// What a sum leaves out, in words; empty if it is complete.
 pub(crate) fn omissions(uncertain: Amount, unpriced_seconds: u64) -> Vec<String> {
     let uncertain = uncertain.is_a_cent().then(|| format!("up to {uncertain} more, where no end was seen"));

@@ -170,13 +170,13 @@ pub(crate) fn find_waste(
 
 fn row_of_others((resource, cost): (&ResourceId, &SkippedCost)) -> WasteRow {
     WasteRow {
-        kind: WasteKind::OfOthers,
+        kind: if cost.waste.is_some() { WasteKind::NotifyOnly } else { WasteKind::OfOthers },
         resource: resource.clone(),
         what: cost.what.clone(),
         name: cost.name.clone(),
         owner: None,
         team: cost.team.as_deref().map(TeamName::from),
-        why: "unattached; Curfew never deletes it".to_owned(),
+        why: cost.waste.clone().unwrap_or_else(|| "unattached; Curfew never deletes it".to_owned()),
         usd_per_hour: cost.usd_per_hour,
         saves_usd_per_hour: cost.usd_per_hour,
     }

@@ -117,6 +117,21 @@ fn without_metrics_nothing_is_found_and_one_sentence_says_so() {
 }
 
 #[test]
+fn gpu_hours_are_paid_for_by_the_ledger_and_used_by_the_metrics() {
+    let check = |usage: &[InstanceUsage], expect: &str| {
+        let mut facts = MonthFacts { usage: Some(usage_facts(usage)), ..two_teams("vision", "nlp") };
+        // A run over the turn of a month is in the ledgers of both.
+        facts.previous_ledgers.clone_from(&facts.ledgers);
+        let report = MonthReport::from_facts(&facts);
+        for text in [digest(&report), render_html(&report), mail(&report).html] {
+            assert!(text.contains(&format!("GPU hours of three weeks: {expect}")), "{text}");
+        }
+    };
+    check(&[], "36 paid for; no metric says in how many of them a GPU did something.");
+    check(&[used("i-7", "vision", true)], "2,016 paid for; in 504 of 2,016 measured ones (25 %) a GPU did something.");
+}
+
+#[test]
 fn only_the_largest_five_findings_are_shown() {
     let many: Vec<_> = (0..7).map(|one| used(&format!("i-{one}"), "vision", true)).collect();
     let report = MonthReport::from_facts(&MonthFacts { usage: Some(usage_facts(&many)), ..two_teams("vision", "nlp") });

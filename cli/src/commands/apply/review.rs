@@ -10,6 +10,7 @@ use cloud::Aws;
 use execution::{ChosenResources, RecalledLogs, Run};
 use jiff::{SignedDuration, Timestamp};
 use model::foreign_text::describe_name;
+use model::gang::Gangs;
 use model::mark::whole_second;
 use model::mode::Mode;
 use model::moment::after;
@@ -111,6 +112,7 @@ impl ApplyTask<'_> {
             prices,
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),
+            gangs: Gangs::default(),
         };
         let (mut fresh, recalled) = match self.gate.function {
             ReapFunction::Instances => {

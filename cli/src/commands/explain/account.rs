@@ -9,6 +9,7 @@ use cloud::operator::ResourceKind;
 use execution::IdleThresholds;
 use model::ceiling::{Announceability, AnnouncementTarget, Ceiling};
 use model::config::Config;
+use model::gang::Gangs;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
@@ -17,7 +18,7 @@ use model::observation::{Gap, Observation, ObservedResource};
 use model::ownership::{is_owner_mailed, team_of};
 use model::sagemaker::SageMakerResource;
 use model::subscriptions::TopicSubscriptions;
-use model::usage::{ActivityCache, Usage};
+use model::usage::{ActivityCache, Usage, UsageQuery};
 use model::volume::ObservedStorage;
 use operator::undo;
 use plan::report::RunRecord;
@@ -137,6 +138,7 @@ impl<'a> ExplainAccount<'a> {
             prices: self.prices.clone(),
             budgets: self.budget_statuses(&seen, &mut besides).await,
             jobs: self.jobs(&seen, &mut besides).await,
+            gangs: Gangs::default(),
         };
         let team = team_of(seen.tags(), &self.config);
         let is_owner_mailed = is_owner_mailed(seen.tags(), &self.config);
@@ -274,22 +276,33 @@ impl<'a> ExplainAccount<'a> {
         };
         besides.gaps.extend(gaps);
         besides.stopped = undo::stop_to_undo(instance, standing_stop(instance, notices.record(id))).ok();
-        let usage = self.usage(instance, policy, &mut besides).await;
-        let explained = instances::explain(instance, usage.as_ref(), notices, policy, self.context.now);
+        let policy = &Policy { gangs: Gangs::find(&items, &policy.config.gangs), ..policy.clone() };
+        let gang = policy.gangs.gang_of(id);
+        let is_member = |one: &&Instance| one.id == *id || gang.is_some_and(|gang| gang.members.contains(&one.id));
+        let asked: Vec<&Instance> = items.iter().filter(is_member).collect();
+        let usages = self.usages(region, &asked, policy, &mut besides).await;
+        let explained = instances::explain_among(instance, &items, &usages, notices, policy, self.context.now);
         explained
             .map(|explained| ExplainedResource::from_explanation(explained, besides, self.context.now))
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 
     /// Asked in full, whether or not a run would ask now.
-    async fn usage(&self, instance: &Instance, policy: &Policy, besides: &mut ExplanationContext) -> Option<Usage> {
+    async fn usages(
+        &self,
+        region: &Region,
+        asked: &[&Instance],
+        policy: &Policy,
+        besides: &mut ExplanationContext,
+    ) -> BTreeMap<ResourceId, Usage> {
         let now = self.context.now;
-        let asks = Vec::from_iter(instances::full_usage_query(instance, &policy.config, now));
+        let asks = asked.iter().filter_map(|instance| instances::full_usage_query(instance, &policy.config, now));
+        let asks: Vec<UsageQuery<'_>> = asks.collect();
         let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-        let (found, gaps) = execution::usages(&self.context.aws, &instance.region, &asks, lines, now, TIMEOUT).await;
+        let (found, gaps) = execution::usages(&self.context.aws, region, &asks, lines, now, TIMEOUT).await;
         besides.gaps.extend(gaps);
-        let activity = self.activity(&instance.region, besides).await;
-        instances::learn_usage(&[instance], &asks, found, &activity, policy, now).usages.remove(&instance.id)
+        let activity = self.activity(region, besides).await;
+        instances::learn_usage(asked, &asks, found, &activity, policy, now).usages
     }
 
     /// Reads what earlier runs learnt: that something was at work, of which CloudWatch has no sample yet.

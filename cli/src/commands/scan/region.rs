@@ -6,8 +6,10 @@ use std::time::Duration;
 use billing::price::{PriceBook, PriceDocument, PriceSource, Quote, sagemaker_types};
 use cloud::Aws;
 use execution::{IdleThresholds, due_queries, learn_usage};
-use futures::future::{join, join3};
+use futures::future::{join, join4};
 use jiff::Timestamp;
+use model::capacity_reservation::{CapacityReservation, ReservationKind};
+use model::gang::Gangs;
 use model::id::{Region, TypeName};
 use model::instance::{Instance, PurchaseOption};
 use model::near_keys::NearKeys;
@@ -17,6 +19,7 @@ use model::usage::ActivityCache;
 use model::volume::Volume;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
+use reaping::reservations::unused_cost;
 use reaping::sagemaker::wants_facts;
 use reaping::scan;
 use reaping::scan::ScanFinding;
@@ -77,15 +80,23 @@ impl RegionScan<'_> {
     pub(super) async fn scan_region(self, aws: &Aws, region: Region) -> RegionFindings {
         let sagemaker =
             async { if self.sagemaker { self.scan_sagemaker(aws, &region).await } else { PartialFindings::default() } };
-        let (instances, volumes, sagemaker) =
-            join3(self.scan_instances(aws, &region), self.scan_volumes(aws, &region), sagemaker).await;
+        let (instances, volumes, sagemaker, reservations) = join4(
+            self.scan_instances(aws, &region),
+            self.scan_volumes(aws, &region),
+            sagemaker,
+            self.scan_reservations(aws, &region),
+        )
+        .await;
         let mut gaps = forbidden_once([instances.gaps, volumes.gaps].concat());
         gaps.extend(sagemaker.gaps);
+        gaps.extend(reservations.gaps);
         let mut prices = instances.prices;
         prices.merge(volumes.prices);
         prices.merge(sagemaker.prices);
-        let price_gaps = [instances.price_gaps, volumes.price_gaps, sagemaker.price_gaps].concat();
-        let findings = [instances.findings, volumes.findings, sagemaker.findings].concat();
+        prices.merge(reservations.prices);
+        let price_gaps =
+            [instances.price_gaps, volumes.price_gaps, sagemaker.price_gaps, reservations.price_gaps].concat();
+        let findings = [instances.findings, volumes.findings, sagemaker.findings, reservations.findings].concat();
         RegionFindings {
             region,
             instances: instances.seen,
@@ -111,7 +122,8 @@ impl RegionScan<'_> {
             }
             None => JobStates::default(),
         };
-        let policy = Policy { jobs, ..policy.clone() };
+        let gangs = Gangs::find(&items, &policy.config.gangs);
+        let policy = Policy { jobs, gangs, ..policy.clone() };
         let seen: Vec<&Instance> = items.iter().collect();
         let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
         let (due, bugs) = due_queries(&seen, &activity, &memory, &policy, now);
@@ -171,6 +183,23 @@ impl RegionScan<'_> {
         let price_gaps = cloud::prices(aws, &mut prices, &wanted, now, PRICES_TIMEOUT).await;
         let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
         let found = scan::sagemaker(&items, &activities, policy, now);
+        gaps.extend(found.gaps);
+        PartialFindings { findings: found.items, gaps, prices, price_gaps, ..PartialFindings::default() }
+    }
+
+    /// Beside the two lists as well. A region that forbids everything is said once.
+    async fn scan_reservations(self, aws: &Aws, region: &Region) -> PartialFindings {
+        let Self { policy, now, .. } = self;
+        let Observation { items, mut gaps } =
+            cloud::unused_reservations(aws, std::slice::from_ref(region), None, TIMEOUT).await;
+        let is_unpriced = |one: &&CapacityReservation| {
+            one.kind == ReservationKind::OnDemand && one.plain_linux && !has_list_price(unused_cost(one, policy))
+        };
+        let unpriced = items.iter().filter(is_unpriced).map(|one| (one.region.clone(), one.instance_type.clone()));
+        let wanted = WantedPrices { on_demand: unpriced.collect(), ..WantedPrices::default() };
+        let (prices, price_gaps) = self.ask_prices(aws, &wanted).await;
+        let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
+        let found = scan::reservations(&items, policy, now);
         gaps.extend(found.gaps);
         PartialFindings { findings: found.items, gaps, prices, price_gaps, ..PartialFindings::default() }
     }

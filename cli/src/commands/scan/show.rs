@@ -174,6 +174,7 @@ fn by_kind(findings: &[ScanFinding]) -> String {
         let name = match kind {
             FindingKind::Uninstrumented => "cannot be judged (uninstrumented)",
             FindingKind::Orphaned => "unattached (orphaned)",
+            FindingKind::UnusedCapacity => "reserved and unused (unused-capacity)",
             FindingKind::Idle | FindingKind::Reserved | FindingKind::Untagged => kind.as_str(),
         };
         format!("{name} {} ({})", total.costs, total.findings)

@@ -107,12 +107,19 @@ fn described(item: InstanceXml<'_>, region: &Region) -> Option<DescribedInstance
         operator: manager(item.managed, item.principal),
         prepaid,
         capacity_reservation: item.capacity_reservation.filter(|id| !id.is_empty()).map(ResourceId::new),
+        placement_group: placement_group(item.placement_group, item.partition),
         plain_linux,
         host: None,
         state_reason: item.state_reason.filter(|code| !code.is_empty()).map(Cow::into_owned),
         machine: InstanceTypeFacts::UNKNOWN,
     };
     Some(DescribedInstance { private_dns_name: item.private_dns_name.map(Cow::into_owned), instance })
+}
+
+/// The instances of a group of strategy `partition` have a partition, and are no gang (EC2 user guide, "Placement groups").
+fn placement_group(group: Option<Cow<'_, str>>, partition: Option<Cow<'_, str>>) -> Option<String> {
+    let has_partition = partition.is_some_and(|number| !number.is_empty());
+    group.filter(|name| !name.is_empty() && !has_partition).map(Cow::into_owned)
 }
 
 /// `StateTransitionReason` of an instance that was stopped or terminated, such as `User initiated (2026-01-01 12:00:00 GMT)` (EC2 API

@@ -10,6 +10,7 @@ use std::time::Duration;
 use aws_sdk_ec2::Client;
 use futures::future::join_all;
 use jiff::Timestamp;
+use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
 use model::observation::{Gap, GapKind, Observation};
@@ -17,7 +18,7 @@ use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, Vo
 use ports::{Hosts, VolumeCloud};
 
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, described_as_curfews, filter, volume_uses};
+use super::{FILTER_VALUES_MAX, described_as_curfews, filter, unused_reservations, volume_uses};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -50,6 +51,15 @@ impl VolumeCloud for Aws {
         timeout: Duration,
     ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
         volume_uses(self, region, asks, now, timeout).await
+    }
+
+    async fn unused_reservations(
+        &self,
+        regions: &[Region],
+        account: Option<&str>,
+        timeout: Duration,
+    ) -> Observation<CapacityReservation> {
+        unused_reservations(self, regions, account, timeout).await
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn read(
             let its_samples = samples.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
             let work = || {
                 let used = InstanceUsage::from_samples(instance, its_samples, &names, (&facts.prices, config));
-                usage.add(&used, used.findings(&offers, &facts.prices, config));
+                usage.add(&used, config.idle.gpu_below_percent, used.findings(&offers, &facts.prices, config));
             };
             or_gap((region, &instance.id), &mut gaps, work);
         }

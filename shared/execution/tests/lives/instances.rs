@@ -3,6 +3,7 @@
 mod channels;
 mod earlier_announcements;
 mod failures;
+mod gangs;
 mod limits_hold;
 mod mark_wait_act;
 mod modes;
@@ -21,6 +22,7 @@ use insta::assert_snapshot;
 use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::{MARKED, STOPPED};
+use model::gang::Gangs;
 use model::id::ResourceId;
 use model::instance::{InstanceState, PurchaseOption};
 use model::mark::{AnnouncedAction, Mark};
@@ -122,7 +124,9 @@ impl Account {
 
     fn plan(&self) -> Plan {
         let seen = Observation { items: self.aws.instances.clone(), gaps: self.gaps.clone() };
-        decide(&seen, &self.usages, &self.aws.memory, &self.policy, self.aws.now)
+        let gangs = Gangs::find(&seen.items, &self.policy.config.gangs);
+        let policy = Policy { gangs, ..self.policy.clone() };
+        decide(&seen, &self.usages, &self.aws.memory, &policy, self.aws.now)
     }
 
     /// One run at `day hour:minute` of September 2026.

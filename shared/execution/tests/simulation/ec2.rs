@@ -77,6 +77,10 @@ fn end(session: &Session, call: &'static str, id: &ResourceId, ending: ResourceA
             return Err((CallErrorKind::Other, STOP_PROTECTED));
         }
         let Some((rule, _)) = session.steps.borrow().get(id).copied() else { unreachable!("no step is about {id}") };
+        let others: Vec<&SimulatedMachine> =
+            machines.iter().filter(|other| other.works_with(&machines[place])).collect();
+        oracle.leaves_gang(&machines[place], &others, rule, &session.facts());
+        let machine: &mut SimulatedMachine = &mut machines[place];
         oracle.ended(machine, rule, ending, &session.facts());
         machine.enter(
             if ending == ResourceAction::Stop { InstanceState::Stopping } else { InstanceState::ShuttingDown },

@@ -9,7 +9,7 @@ use model::observation::Observation;
 use model::rule::Rule;
 use plan::{Announcement, SkipReason, Step};
 use reaping::explain::{Explanation, PlanDecision, RuleVerdict};
-use reaping::instances::{decide, explain};
+use reaping::instances::{decide, explain_among};
 
 /// One run in so many decides again, on the same instances in another order.
 const SHUFFLED_RUN: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) fn find_contradiction(planned: &Planned<InstancesObservation>, run: u
     }
     let instance = instances.get(run.checked_rem(instances.len())?)?;
     let log = observation.recalled.memory.get(&instance.region)?;
-    let explained = explain(instance, observation.usages.get(&instance.id), log, &observation.policy, now)?;
+    let explained = explain_among(instance, instances, &observation.usages, log, &observation.policy, now)?;
     let step = plan.steps.iter().find(|step| step.target.resource == instance.id);
     let skipped = plan.skipped.iter().find(|skipped| skipped.target.resource == instance.id);
     let agrees = match (&explained.decision, step, skipped) {

@@ -166,6 +166,7 @@ impl SimulatedMachine {
             root_on_instance_storage: chance.one_in(30),
             operator: (foreign == Some(ForeignController::Operator)).then(|| "eks.amazonaws.com".to_owned()),
             prepaid,
+            placement_group: chance.one_in(5).then(|| format!("gang-{}", chance.below(2))),
             host: Some(host.clone()),
             machine: Type { accelerator, accelerators: gpus, vcpus, instance_storage_gb, ..Type::UNKNOWN },
             ..untagged().build()
@@ -207,6 +208,15 @@ impl SimulatedMachine {
 
     pub(crate) fn id(&self) -> &str {
         self.ec2.id.as_str()
+    }
+
+    /// Whether both run in one placement group: a stop of one ends the work of the other.
+    pub(crate) fn works_with(&self, other: &Self) -> bool {
+        self.ec2.placement_group.is_some()
+            && self.ec2.placement_group == other.ec2.placement_group
+            && self.ec2.region == other.ec2.region
+            && self.ec2.id != other.ec2.id
+            && (self.is(InstanceState::Running) || self.is(InstanceState::Pending))
     }
 
     pub(crate) fn is(&self, state: InstanceState) -> bool {

@@ -115,7 +115,9 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),
         "allowed" => (allows_fewer(from, to), "projects that may run now will count as unlisted"),
+        "tag" if key == "gangs.tag" => (from != to, "instances that work together are known by another tag"),
         "tag" => (from != to, "projects are read from another tag"),
+        "placement_groups" => (becomes(false.into()), "an instance of a placement group may be stopped alone"),
         "tag_keys" => (has_more(to, from), "fewer resources count as managed by others"),
         list if ALLOW_LISTS.contains(&list) => {
             (has_more(from, to), "jobs and triggers of the team may use more of the account")
@@ -277,6 +279,8 @@ mod tests {
         check(&projects(r#"["a", "b"]"#), &projects(r#"["b"]"#), &[r#"projects.allowed: ["a", "b"] -> ["b"] !"#]);
         check(&projects(r#"["a"]"#), &projects(r#"["a", "b"]"#), &[r#"projects.allowed: ["a"] -> ["a", "b"]"#]);
         check(&projects(r#"["a"]"#), "", &[r#"projects.allowed: ["a"] -> []"#]);
+        check("", "[gangs]\ntag = \"Cluster\"", &[r#"gangs.tag: "" -> "Cluster" !"#]);
+        check("", "[gangs]\nplacement_groups = false", &["gangs.placement_groups: true -> false !"]);
         check("", "[projects]\ntag = \"CostCenter\"", &[r#"projects.tag: "Project" -> "CostCenter" !"#]);
         check("[tags]\nrequired = []", "[tags]\nrequired = [\"a\"]", &["tags.required: [] -> [\"a\"] !"]);
     }

@@ -253,7 +253,7 @@ pub(super) fn tag_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec
     keys.iter().try_for_each(|key| check_tag_key(key)).map(|()| keys).map_err(serde::de::Error::custom)
 }
 
-fn check_tag_key(key: &str) -> Result<(), InvalidValue> {
+pub(super) fn check_tag_key(key: &str) -> Result<(), InvalidValue> {
     if (1..=TAG_KEY_CHARACTERS_MAX).contains(&key.chars().count()) {
         return Ok(());
     }

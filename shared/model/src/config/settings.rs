@@ -196,10 +196,12 @@ mod tests {
         [idle]
         gpu_below_percent = 7.5                          # line 2
         window = "1m30s"                                 # line 2
+        [gangs]
         [metrics.nvidia]
         [lifetime]
         [limits]
         [volumes]
+        [reservations]
         [sagemaker]
         [jobs]
         [account]

@@ -45,6 +45,7 @@ pub enum HeadlineObject {
     Instance,
     Volume,
     Snapshot,
+    Reservation,
     SageMaker,
     Job,
     /// A budget of a team or of the account.
@@ -79,6 +80,7 @@ impl HeadlineObject {
         match id.as_str().split('-').next() {
             Some("vol") => Self::Volume,
             Some("snap") => Self::Snapshot,
+            Some("cr") => Self::Reservation,
             _ => Self::Instance,
         }
     }
@@ -90,6 +92,7 @@ impl HeadlineObject {
             Self::Instance => "instance",
             Self::Volume => "volume",
             Self::Snapshot => "snapshot",
+            Self::Reservation => "capacity reservation",
             Self::SageMaker => "SageMaker resource",
             Self::Job => "job",
             Self::Budget => "budget",
@@ -108,7 +111,7 @@ impl HeadlineObject {
     /// `true` if the object's name does not show its team.
     #[must_use]
     pub const fn needs_team(self) -> bool {
-        matches!(self, Self::Instance | Self::Volume | Self::Snapshot | Self::SageMaker | Self::Job)
+        !matches!(self, Self::Budget | Self::Folder | Self::Call | Self::Configuration)
     }
 }
 

@@ -106,9 +106,9 @@ fn findings() {
     i-0abc (g5.xlarge, owner "ada", us-east-1): the tag curfew:idle-after=soon cannot be read: `soon` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most, or `off`.
     "#);
     assert_snapshot!(golden(&planned(instance().tag("eks:cluster-name", "ml"), &idle(), ENFORCED)), @r#"
-    Curfew skips i-0abc (g5.xlarge) of team vision because of another controller at 2026-09-01 12:00 UTC.
+    Another controller runs i-0abc (g5.xlarge) of team vision without work at 2026-09-01 12:00 UTC.
 
-    i-0abc (g5.xlarge, owner "ada", us-east-1): idle, but managed by EKS, so Curfew skips it; change it there.
+    i-0abc (g5.xlarge, owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It is managed by EKS, so Curfew skips it; a stop would be undone there: give it work, or scale it down there. It costs $1.01/h ($734 a month; table of 2026-09-24).
     "#);
     assert_snapshot!(golden(&planned(instance(), &unknown(), ENFORCED)), @r#"
     Curfew cannot judge whether i-0abc (g5.xlarge) of team vision is idle at 2026-09-01 12:00 UTC.

@@ -205,6 +205,9 @@ fn each_finding_has_its_own_headline() {
         plan::FindingKind::StartFailed,
         plan::FindingKind::OnStoppedInstance,
         plan::FindingKind::SnapshotFailed,
+        plan::FindingKind::UnusedCapacity,
+        plan::FindingKind::IdleNode,
+        plan::FindingKind::RetiredFamily,
     ];
     let sentences: BTreeSet<String> = kinds.iter().map(|kind| headline(*kind).sentence.into_owned()).collect();
     assert_eq!(sentences.len(), kinds.len());

@@ -132,6 +132,7 @@ fn instance(id: &str) -> Instance {
         operator: None,
         prepaid: None,
         capacity_reservation: None,
+        placement_group: None,
         zone: None,
         plain_linux: true,
         host: None,

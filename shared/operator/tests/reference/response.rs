@@ -7,6 +7,7 @@ use billing::price::PriceBook;
 use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::PROTECTED;
+use model::gang::Gangs;
 use model::instance::Instance;
 use model::mode::Mode;
 use model::observation::{Gap, GapKind, Observation};
@@ -78,6 +79,7 @@ fn real_report() -> Report {
         prices: PriceBook::dated(),
         budgets: BudgetStatuses::default(),
         jobs: JobStates::default(),
+        gangs: Gangs::default(),
     };
     let now = documented["at"].as_str().unwrap().parse().unwrap();
     let unknown = Usage::Unknown(UnknownUsage::Uninstrumented(DeviceReport { devices: 1, ..DeviceReport::default() }));

@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{ApprovalStatus, OutcomeKind, RunUsage};
-use crate::{NotifyOnlyReason, Skipped, Target};
+use crate::{LeftCost, NotifyOnlyReason, Skipped, Target};
 
 /// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
 pub const APPLIED: &str = "apply-";
@@ -50,7 +50,7 @@ pub struct RunRecord {
     pub usage: Option<RunUsage>,
 }
 
-/// Cost of a resource that Curfew leaves to another controller.
+/// Cost of a resource that Curfew leaves to another controller, or to its owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkippedCost {
     /// Description for people: `500 GiB gp3`.
@@ -62,14 +62,18 @@ pub struct SkippedCost {
     /// `None` if unknown.
     #[serde(default, deserialize_with = "rate")]
     pub usd_per_hour: Option<Rate>,
+    /// The reason that it is paid for without use; `None` if it may be needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waste: Option<String>,
 }
 
 impl SkippedCost {
     pub(super) fn from_skipped(skipped: &Skipped) -> Option<Self> {
         let Target { what, name, team, .. } = &skipped.target;
-        let usd_per_hour = price::rate(skipped.left_cost?.price);
+        let LeftCost { price, waste } = skipped.left_cost.as_ref()?;
+        let usd_per_hour = price::cost(*price);
         let team = team.as_ref().map(|team| team.as_str().to_owned());
-        Some(Self { what: what.clone(), name: name.clone(), team, usd_per_hour })
+        Some(Self { what: what.clone(), name: name.clone(), team, usd_per_hour, waste: waste.clone() })
     }
 }
 

@@ -192,7 +192,7 @@ fn an_audit_record_has_the_cost_of_skipped_resources_of_others() {
     let mut report = report(vec![(instance().id("i-10").tag("eks:cluster-name", "ml").build(), busy())]);
     assert_eq!(serde_json::to_value(AuditRecord::from_report(&report)).unwrap().get("skipped_costs"), None);
     let price = PriceBook::dated().saved_by_ending(&instance().build());
-    report.skipped[0].left_cost = Some(LeftCost { price });
+    report.skipped[0].left_cost = Some(LeftCost { price, waste: None });
     let record = serde_json::to_string(&AuditRecord::from_report(&report)).unwrap();
     let read: RunRecord = serde_json::from_str(&record).unwrap();
     let cost = &read.skipped_costs["i-10"];

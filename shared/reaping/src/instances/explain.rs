@@ -1,6 +1,7 @@
 //! The explanation of one instance.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use jiff::Timestamp;
 use model::config::Config;
@@ -17,6 +18,7 @@ use model::usage::{Usage, UsageQuery, UsageWindow};
 use plan::NotifyOnlyReason;
 
 use super::feasible::describe_prepaid;
+use super::gangs::{judged_usages, standings_of_gangs};
 use super::{InstanceCase, NOT_ASKED, decide};
 use crate::engine::{ResourceCase, RunningCase};
 use crate::explain::{Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name};
@@ -24,7 +26,7 @@ use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;
 use crate::rules::{hours, idle};
 
-/// Explains one instance by the input of a run.
+/// Explains one instance that works alone, by the input of a run.
 #[must_use]
 pub fn explain(
     instance: &Instance,
@@ -33,9 +35,38 @@ pub fn explain(
     policy: &Policy,
     now: Timestamp,
 ) -> Option<Explanation> {
-    let usage = usage.unwrap_or(&NOT_ASKED);
-    let decision = decision(instance, usage, log, policy, now)?;
-    let case = InstanceCase { instance, usage, log, policy, now };
+    let usages = usage.map(|usage| (instance.id.clone(), usage.clone())).into_iter().collect();
+    explain_among(instance, std::slice::from_ref(instance), &usages, log, policy, now)
+}
+
+/// Explains one instance by the input of a run. Of the others, those of its gang count.
+#[must_use]
+pub fn explain_among(
+    instance: &Instance,
+    seen: &[Instance],
+    usages: &BTreeMap<ResourceId, Usage>,
+    log: &NotificationLog,
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<Explanation> {
+    let gang = policy.gangs.gang_of(&instance.id);
+    let is_member = |other: &&Instance| gang.is_some_and(|gang| gang.members.contains(&other.id));
+    let mut members: Vec<Instance> = seen.iter().filter(is_member).cloned().collect();
+    if members.is_empty() {
+        members.push(instance.clone());
+    }
+    let memory = NotificationLogs::from([(instance.region.clone(), log.clone())]);
+    let judged = judged_usages(usages, &policy.gangs);
+    let usage = |id: &ResourceId| judged.get(id).unwrap_or(&NOT_ASKED);
+    let alone: Vec<InstanceCase<'_>> = members
+        .iter()
+        .map(|member| InstanceCase { instance: member, usage: usage(&member.id), log, standings: None, policy, now })
+        .collect();
+    let standings = standings_of_gangs(&alone, &policy.gangs);
+    let standings = standings.get(&instance.id).map(Rc::as_ref);
+    let case = InstanceCase { instance, usage: usage(&instance.id), log, standings, policy, now };
+    let members = Observation { items: members.clone(), gaps: Vec::new() };
+    let decision = PlanDecision::from_plan(decide(&members, usages, &memory, policy, now), instance.id.as_str())?;
     let curfew_tags = CurfewTags::read(instance);
     let skipped = ImmediateSkip::explain(case, |_| {
         let owner = controller(instance, &policy.config.managed).unwrap_or_default();
@@ -68,20 +99,6 @@ pub fn full_usage_query<'a>(instance: &'a Instance, config: &Config, now: Timest
     let length = idle::window(&curfew_tags, config).unwrap_or(config.idle.window);
     let ask = UsageQuery::in_full(instance, UsageWindow::ending_before(now, length));
     Some(ask).filter(|_| instance.state == InstanceState::Running)
-}
-
-/// A plan's own, of this instance alone.
-fn decision(
-    instance: &Instance,
-    usage: &Usage,
-    log: &NotificationLog,
-    policy: &Policy,
-    now: Timestamp,
-) -> Option<PlanDecision> {
-    let seen = Observation { items: vec![instance.clone()], gaps: Vec::new() };
-    let usages: BTreeMap<ResourceId, Usage> = BTreeMap::from([(instance.id.clone(), usage.clone())]);
-    let memory = NotificationLogs::from([(instance.region.clone(), log.clone())]);
-    PlanDecision::from_plan(decide(&seen, &usages, &memory, policy, now), instance.id.as_str())
 }
 
 impl InstanceCase<'_> {

@@ -21,7 +21,7 @@ const USAGE_AGE_MAX: SignedDuration = SignedDuration::from_hours(3);
 #[must_use]
 pub fn machine_facts(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> MachineFacts {
     let log = &NotificationLog::default();
-    let case = InstanceCase { instance, usage: &NOT_ASKED, log, policy, now };
+    let case = InstanceCase { instance, usage: &NOT_ASKED, log, standings: None, policy, now };
     let curfew_tags = CurfewTags::read(instance).unwrap_or_default();
     let window = idle::window(&curfew_tags, &policy.config).unwrap_or(policy.config.idle.window);
     let age_max = window.saturating_add(LAG).saturating_add(PERIOD).saturating_add(PERIOD).min(USAGE_AGE_MAX);

@@ -16,6 +16,7 @@ use plan::report::RecordedEvidence;
 use plan::{Facts, NotifyOnlyReason, SkipReason};
 
 use super::feasible::describe_prepaid;
+use super::gangs::judged_usages;
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::{ResourceCase, RunningCase};
@@ -31,8 +32,8 @@ pub fn scan(
     policy: &Policy,
     now: Timestamp,
 ) -> Observation<ScanFinding> {
-    let log = &NotificationLog::default();
-    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), log, policy, now };
+    let (log, usages) = (&NotificationLog::default(), judged_usages(usages, &policy.gangs));
+    let case = |instance| InstanceCase { instance, usage: usage(&usages, instance), log, standings: None, policy, now };
     find_in_each(seen.iter().map(case), InstanceCase::scan_finding)
 }
 
@@ -40,7 +41,7 @@ pub fn scan(
 #[must_use]
 pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy: &Policy, now: Timestamp) -> usize {
     let log = &NotificationLog::default();
-    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), log, policy, now };
+    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), log, standings: None, policy, now };
     seen.iter().map(case).filter(|case| Bug::catch(|| case.is_unanswered()).unwrap_or(true)).count()
 }
 

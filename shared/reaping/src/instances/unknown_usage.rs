@@ -19,6 +19,7 @@ pub(crate) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metr
     match unknown {
         UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),
         UnknownUsage::Young => "it was launched too recently".to_owned(),
+        UnknownUsage::GangMember(member) => format!("it works together with {member}, whose usage is unknown"),
         UnknownUsage::NoMetric => {
             "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
         }
@@ -47,6 +48,7 @@ pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
     match unknown {
         UnknownUsage::NotAsked => "no answer".to_owned(),
         UnknownUsage::Young => "launched too recently".to_owned(),
+        UnknownUsage::GangMember(member) => format!("{member} of its gang?"),
         UnknownUsage::NoMetric => "no metric configured".to_owned(),
         UnknownUsage::Silent { devices } => format!("0 of {devices} GPUs report"),
         UnknownUsage::Uninstrumented(DeviceReport { reporting, devices, .. }) => {

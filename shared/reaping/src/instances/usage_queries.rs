@@ -41,7 +41,7 @@ pub fn usage_queries<'a>(
         let log = memory.get(&instance.region).unwrap_or(&empty_log);
         let usage = &Usage::Unknown(UnknownUsage::NotAsked);
         let asked = activity.last_inquiry(instance, now);
-        let (length, depth) = (InstanceCase { instance, usage, log, policy, now }).due_query(asked)?;
+        let (length, depth) = (InstanceCase { instance, usage, log, standings: None, policy, now }).due_query(asked)?;
         let likely = asked.and_then(|asked| asked.shown_by.clone());
         Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth })
     };
@@ -217,7 +217,7 @@ pub fn learn_usage(
 }
 
 /// The usage of an instance that was not queried, by the cache.
-fn cached_usage(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
+pub(super) fn cached_usage(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
     let Ok(curfew_tags) = CurfewTags::read(instance) else {
         return Usage::Unknown(UnknownUsage::NotAsked);
     };

@@ -195,7 +195,7 @@ fn describe_usage(instance: &Instance, usage: &Usage, window: SignedDuration, co
     match usage {
         Usage::Busy(BusyEvidence { shown: Some(reading), .. }) => describe_reading(reading),
         Usage::Busy(BusyEvidence { until, shown: None }) => format!("it was busy until {until}"),
-        Usage::Idle(_) => String::new(),
+        Usage::Idle(_) => "it is idle, but whether all of its gang may be stopped is unknown".to_owned(),
         Usage::Unknown(UnknownUsage::Young) => {
             let (boot, window) = (format_duration(config.idle.boot_grace), format_duration(window));
             format!("launched at {}, less than {boot} and a window of {window} ago", instance.launched_at)

@@ -90,6 +90,7 @@ pub(super) fn next_month(report: &MonthReport) -> Markup {
     html! {
         section {
             h2 id="next-month" { "Next month" }
+            @if let Some(hours) = next.describe_gpu_hours() { p { (hours) } }
             @if next.findings.is_empty() { p { (next.conclusion()) } } @else {
                 div.scroll tabindex="0" role="region" aria-labelledby="next-month" { table {
                     caption { "What could cost less, by what was used. " (next.basis()) }

@@ -6,12 +6,10 @@ use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{BillingState, CalendarMonth, Ledger, LedgerBeat, PurchaseTerms, Sighting};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use model::channels::account_of_topic;
 use model::fixture::time;
 use model::money::Amount;
-use report::{
-    ExportFormat, ExportScope, MonthFacts, MonthReport, account_of_topic, bucket_export, digest, export, mail,
-    render_html,
-};
+use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, bucket_export, digest, export, mail, render_html};
 use serde_json::json;
 
 use crate::fixture::{Machine, facts, record, step, stopped_at, usage_facts, used};

@@ -52,6 +52,7 @@ async fn a_plain_instance_keeps_what_ec2_says() {
         operator: None,
         prepaid: None,
         capacity_reservation: None,
+        placement_group: None,
         zone: Some("us-east-1a".to_owned()),
         plain_linux: true,
         host: None,
@@ -59,6 +60,16 @@ async fn a_plain_instance_keeps_what_ec2_says() {
         machine: InstanceTypeFacts::UNKNOWN,
     };
     assert_eq!(page.described[0].instance, expected);
+}
+
+#[tokio::test]
+async fn a_partition_is_no_gang() {
+    let group = async |placement: &str| {
+        let xml = format!("<placement><groupName>llama</groupName>{placement}</placement>");
+        describe_one(&instance_xml("i-1", "running", &[], &xml)).await.placement_group
+    };
+    assert_eq!(group("").await.as_deref(), Some("llama"));
+    assert_eq!(group("<partitionNumber>3</partitionNumber>").await, None);
 }
 
 #[tokio::test]

@@ -31,6 +31,10 @@ pub(super) struct InstanceXml<'a> {
     pub(super) zone: Option<Cow<'a, str>>,
     /// `placement.tenancy`
     pub(super) tenancy: Option<Cow<'a, str>>,
+    /// `placement.groupName`
+    pub(super) placement_group: Option<Cow<'a, str>>,
+    /// `placement.partitionNumber`, of a group of strategy `partition`
+    pub(super) partition: Option<Cow<'a, str>>,
     pub(super) lifecycle: Option<Cow<'a, str>>,
     pub(super) spot_request: Option<Cow<'a, str>>,
     pub(super) capacity_block: Option<Cow<'a, str>>,
@@ -76,7 +80,7 @@ fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlErro
             "rootDeviceType" => item.root_device_type = Some(document.text()?),
             "platform" => item.platform = Some(document.text()?),
             "platformDetails" => item.platform_details = Some(document.text()?),
-            "placement" => [item.zone, item.tenancy] = placement(document)?,
+            "placement" => [item.zone, item.tenancy, item.placement_group, item.partition] = placement(document)?,
             "instanceLifecycle" => item.lifecycle = Some(document.text()?),
             "spotInstanceRequestId" => item.spot_request = Some(document.text()?),
             "capacityBlockId" => item.capacity_block = Some(document.text()?),
@@ -89,17 +93,19 @@ fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlErro
     Ok(item)
 }
 
-/// `availabilityZone` and `tenancy` of the open `placement`.
-fn placement<'a>(document: &mut XmlReader<'a>) -> Result<[Option<Cow<'a, str>>; 2], XmlError> {
-    let (mut zone, mut tenancy) = (None, None);
+/// `availabilityZone`, `tenancy`, `groupName` and `partitionNumber` of the open `placement`.
+fn placement<'a>(document: &mut XmlReader<'a>) -> Result<[Option<Cow<'a, str>>; 4], XmlError> {
+    let (mut zone, mut tenancy, mut group, mut partition) = (None, None, None, None);
     while let Some(child) = document.child()? {
         match name(&child) {
             "availabilityZone" => zone = Some(document.text()?),
             "tenancy" => tenancy = Some(document.text()?),
+            "groupName" => group = Some(document.text()?),
+            "partitionNumber" => partition = Some(document.text()?),
             _ => document.skip(&child)?,
         }
     }
-    Ok([zone, tenancy])
+    Ok([zone, tenancy, group, partition])
 }
 
 #[cfg(test)]

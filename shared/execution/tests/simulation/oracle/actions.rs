@@ -58,6 +58,39 @@ impl InvariantOracle {
         self.record(machine.id()).untold_end = Some(facts.now);
     }
 
+    /// EC2 ends one of a gang. `others` go on, or are ended after it.
+    pub(crate) fn leaves_gang(
+        &mut self,
+        machine: &SimulatedMachine,
+        others: &[&SimulatedMachine],
+        rule: Rule,
+        facts: &Facts,
+    ) {
+        // What its owner scheduled is about this one.
+        if matches!(rule, Rule::Expired | Rule::Hours) {
+            return;
+        }
+        // A run does not see what changes while it acts.
+        for other in others.iter().filter(|other| other.changed_at < facts.now - TICK) {
+            let whose = self.whose(other, facts);
+            let window = other.idle_window(&facts.settings);
+            let look = window.map(|window| other.true_usage(window, &facts.settings, facts.now));
+            let complaint = if rule == Rule::Idle && !matches!(look, Some(TrueUsage::Idle { holds_memory: false })) {
+                format!("looks {look:?}")
+            } else if other.skip_reason(facts.now).is_some() {
+                "is left alone".to_owned()
+            } else if other.mode(rule, whose, &facts.settings, facts.ceiling) == Mode::Observe {
+                "is only observed".to_owned()
+            } else if other.ending(rule, whose, &facts.settings).is_none() {
+                "may not be ended".to_owned()
+            } else {
+                continue;
+            };
+            let what = format!("{}: ended for {rule}, although {} of its gang {complaint}", machine.id(), other.id());
+            self.violated(facts.now, what);
+        }
+    }
+
     /// A delivered message named it, announced nothing milder, and preceded it by its grace.
     fn is_announced(&mut self, machine: &SimulatedMachine, rule: Rule, ending: ResourceAction, facts: &Facts) {
         // Its owner announced it.

@@ -76,7 +76,9 @@ impl InvariantOracle {
         // Above the limits an action awaits approval; and the reaper skips protected machines.
         // What EC2 refused is tried again a day later, or once it has its turn.
         let is_refused = machine.stop_protection.is_on || now < machine.stop_protection.refused_at + DAY + 4 * TICK;
-        if !machine.is(InstanceState::Running) || held_lately || is_refused || machine.skip_reason(now).is_some() {
+        // One of a gang waits for all others, whatever keeps them.
+        let waits = is_refused || machine.ec2.placement_group.is_some();
+        if !machine.is(InstanceState::Running) || held_lately || waits || machine.skip_reason(now).is_some() {
             self.record(machine.id()).overdue = [None; 7];
             return false;
         }

@@ -77,6 +77,10 @@ impl InvariantOracle {
 
     /// The same words, except for figures, within a day, without a change and without a lost log.
     fn is_no_repetition(&mut self, paragraph: &str, machine: &SimulatedMachine, facts: &Facts) {
+        // What happens to the others of its gang is news about it.
+        if machine.ec2.placement_group.is_some() {
+            return;
+        }
         let fingerprint = fingerprint(paragraph);
         let settings = &facts.settings;
         let window = machine.idle_window(settings).unwrap_or(settings.idle.window).max(settings.idle.window);

@@ -392,7 +392,14 @@ fn what_is_coming_comes_then() {
     let check = |builder: InstanceBuilder, rule: Rule| {
         let (instance, policy, log) = (builder.build(), enforcing(ENFORCED), NotificationLog::default());
         let curfew_tags = CurfewTags::read(&instance).unwrap();
-        let case = InstanceCase { instance: &instance, usage: &idle(), log: &log, policy: &policy, now: time(NOW) };
+        let case = InstanceCase {
+            instance: &instance,
+            usage: &idle(),
+            log: &log,
+            standings: None,
+            policy: &policy,
+            now: time(NOW),
+        };
         let subject = case.subject(&curfew_tags);
         let coming = rules::upcoming(rule, subject, &rules::judge(rule, subject)).unwrap();
         let before = Subject { now: coming.at - SignedDuration::from_secs(1), ..subject };

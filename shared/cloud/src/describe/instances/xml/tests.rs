@@ -89,6 +89,10 @@ fn by_sdk(instance: types::Instance) -> InstanceXml<'static> {
         platform_details: instance.platform_details.map(Cow::Owned),
         zone: placement.and_then(|placement| placement.availability_zone.clone()).map(Cow::Owned),
         tenancy: placement.and_then(|placement| placement.tenancy.clone()).and_then(|tenancy| text(tenancy.as_str())),
+        placement_group: placement.and_then(|placement| placement.group_name.clone()).map(Cow::Owned),
+        partition: placement
+            .and_then(|placement| placement.partition_number)
+            .map(|number| Cow::Owned(number.to_string())),
         lifecycle: instance.instance_lifecycle.and_then(|lifecycle| text(lifecycle.as_str())),
         managed: operator.and_then(|operator| operator.managed),
         principal: operator.and_then(|operator| operator.principal.clone()).map(Cow::Owned),

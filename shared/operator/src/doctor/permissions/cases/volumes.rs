@@ -23,6 +23,8 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         "ec2:DescribeVolumes",
         "ec2:DescribeSnapshots",
         "ec2:DescribeInstances",
+        "ec2:DescribeCapacityReservations",
+        "ec2:DescribeInstanceTypes",
         "cloudwatch:GetMetricData",
     ],
     done: &[
