@@ -21,7 +21,8 @@ pub(crate) use feasible::{feasible, scratch_grace};
 pub use feasible::{is_withheld_by_local_disk, withheld_without_choice};
 pub use machine_facts::machine_facts;
 pub use scan::{scan, unjudged};
-pub use unknown_usage::describe_report;
+pub use unknown_usage::quote_name as quote_device;
+pub use unknown_usage::{describe_known, describe_report};
 pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use model::config::{DiskPolicy, OverBudget, RuleAction};
+use model::config::{DiskPolicy, OverBudget, PowerEvidence, RuleAction};
 use model::mode::Mode;
 use model::rule::Rule;
 
@@ -51,6 +51,9 @@ pub(crate) struct SimulatedProjects {
 #[derive(Clone)]
 pub(crate) struct SimulatedIdle {
     pub(crate) gpu_below_percent: f64,
+    pub(crate) power: PowerEvidence,
+    /// For GPUs of every model.
+    pub(crate) power_below_percent: Option<f64>,
     pub(crate) window: i64,
     pub(crate) coverage_min_percent: i64,
     pub(crate) cpu_below_vcpus: f64,
@@ -107,6 +110,8 @@ impl SimulatedConfig {
             },
             idle: SimulatedIdle {
                 gpu_below_percent: chance.pick(&[5.0, 10.0]),
+                power: chance.pick(&[PowerEvidence::Notify, PowerEvidence::Enforce, PowerEvidence::Off]),
+                power_below_percent: chance.pick(&[None, None, Some(1.0), Some(30.0)]),
                 window: chance.pick(&[20 * MINUTE, HOUR, HOUR, 2 * HOUR]),
                 coverage_min_percent: chance.pick(&[80, 90, 90, 100]),
                 cpu_below_vcpus: chance.pick(&[1.0, 1.5]),
@@ -207,6 +212,15 @@ impl SimulatedConfig {
             "[idle]\ngpu_below_percent = {:?}\nwindow = \"{}s\"\ncoverage_min_percent = {}\ncpu_below_vcpus = {:?}",
             idle.gpu_below_percent, idle.window, idle.coverage_min_percent, idle.cpu_below_vcpus
         );
+        let power = match idle.power {
+            PowerEvidence::Notify => "notify",
+            PowerEvidence::Enforce => "enforce",
+            PowerEvidence::Off => "off",
+        };
+        let _ = writeln!(text, "power = \"{power}\"");
+        if let Some(percent) = idle.power_below_percent {
+            let _ = writeln!(text, "power_below_percent = {percent:?}");
+        }
         let _ = writeln!(
             text,
             "network_below_mbps = {:?}\ndisk_below_mbps = {:?}\ngpu_memory_held_mib = {:?}\nboot_grace = \"{}s\"",
