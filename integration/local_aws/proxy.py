@@ -36,6 +36,7 @@ from . import (
     sagemaker,
     sns_corrections,
     spot_prices,
+    ssm_associations,
     tag_corrections,
 )
 from .admin_api import BackDoor
@@ -77,6 +78,7 @@ class Proxy:
         identity_corrections.apply()
         fast_moto.apply()
         spot_prices.apply()
+        ssm_associations.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()
         self.violations = Violations()

@@ -3,6 +3,7 @@
 mod alarms;
 mod all_tags;
 mod deployment;
+mod gpu_metrics;
 mod identity;
 mod instance_profiles;
 mod invoke;
@@ -17,6 +18,7 @@ mod stack;
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
+pub use gpu_metrics::{install_agent, uninstall_agent};
 pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region};
 pub use instance_profiles::{has_instance_profile, machine_profiles, profile_role_arn};
 pub use invoke::{Invocation, invoke};
