@@ -23,8 +23,6 @@ pub(crate) struct MachinePeriod {
     pub(crate) network_mbps: f64,
     pub(crate) disk_mbps: f64,
     pub(crate) gpu_percent: [f64; 8],
-    /// Power of each GPU, in percent of its maximum.
-    pub(crate) power_percent: [f64; 8],
     pub(crate) held_mib: f64,
     /// When EC2's own metrics of it can be read.
     pub(crate) ec2_at: i64,
@@ -34,6 +32,17 @@ pub(crate) struct MachinePeriod {
     pub(crate) gpu_missing: Option<u32>,
     /// The value that its exporter publishes instead, if any.
     pub(crate) blank: Option<f64>,
+}
+
+impl MachinePeriod {
+    /// Power of a GPU in percent of its maximum: one that is held draws more than one at rest.
+    pub(crate) const fn power_percent(&self, gpu: usize) -> f64 {
+        match (self.gpu_percent[gpu] > 0.0, self.held_mib > 1000.0) {
+            (true, _) => 70.0,
+            (false, true) => 25.0,
+            (false, false) => 2.0,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -86,7 +95,6 @@ impl SimulatedMachine {
             network_mbps: 0.5,
             disk_mbps: 0.3,
             gpu_percent: [0.0; 8],
-            power_percent: [2.0; 8],
             held_mib: 4.0,
             ec2_at: now + 120 + chance.between(0, 460),
             gpu_at: now + chance.between(0, 120),
@@ -115,13 +123,6 @@ impl SimulatedMachine {
             MachineWork::Disk => period.disk_mbps = 80.0,
             MachineWork::HoldsMemory => period.held_mib = 30_000.0,
             MachineWork::Bursts | MachineWork::Nothing => {}
-        }
-        for (power, gpu) in period.power_percent.iter_mut().zip(period.gpu_percent) {
-            *power = match work {
-                _ if gpu > 0.0 => 70.0,
-                MachineWork::HoldsMemory => 25.0,
-                _ => *power,
-            };
         }
         let mut published = PublishResult::InTime;
         if chance.happens(publishing.missing) {
@@ -190,7 +191,7 @@ impl SimulatedMachine {
                 MetricSignal::GpuMemory(_) => period.held_mib,
                 MetricSignal::GpuPower(_) => {
                     // EC2 may have no value, or one that cannot be.
-                    let power = period.power_percent[usize::try_from(gpu.unwrap_or(0)).unwrap_or(0)];
+                    let power = period.power_percent(usize::try_from(gpu.unwrap_or(0)).unwrap_or(0));
                     if period.gpu_missing.is_some_and(|missing| Some(missing) == gpu) { -1.0 } else { power }
                 }
             };

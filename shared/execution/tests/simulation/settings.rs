@@ -66,6 +66,38 @@ pub(crate) struct SimulatedIdle {
     pub(crate) local_disk: DiskPolicy,
 }
 
+impl SimulatedIdle {
+    /// Its section of the document.
+    fn write_toml(&self, text: &mut String) {
+        let _ = writeln!(
+            text,
+            "[idle]\ngpu_below_percent = {:?}\nwindow = \"{}s\"\ncoverage_min_percent = {}\ncpu_below_vcpus = {:?}",
+            self.gpu_below_percent, self.window, self.coverage_min_percent, self.cpu_below_vcpus
+        );
+        let power = match self.power {
+            PowerEvidence::Notify => "notify",
+            PowerEvidence::Enforce => "enforce",
+            PowerEvidence::Off => "off",
+        };
+        let _ = writeln!(text, "power = \"{power}\"");
+        if let Some(percent) = self.power_below_percent {
+            let _ = writeln!(text, "power_below_percent = {percent:?}");
+        }
+        let _ = writeln!(
+            text,
+            "network_below_mbps = {:?}\ndisk_below_mbps = {:?}\ngpu_memory_held_mib = {:?}\nboot_grace = \"{}s\"",
+            self.network_below_mbps, self.disk_below_mbps, self.held_mib, self.boot_grace
+        );
+        let _ = writeln!(
+            text,
+            "grace = \"{}s\"\naction = \"{}\"\nlocal_disk = \"{}\"",
+            self.grace,
+            action(self.action),
+            self.local_disk
+        );
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct SimulatedLifetime {
     pub(crate) max: i64,
@@ -207,32 +239,7 @@ impl SimulatedConfig {
             projects.grace,
             action(projects.action)
         );
-        let _ = writeln!(
-            text,
-            "[idle]\ngpu_below_percent = {:?}\nwindow = \"{}s\"\ncoverage_min_percent = {}\ncpu_below_vcpus = {:?}",
-            idle.gpu_below_percent, idle.window, idle.coverage_min_percent, idle.cpu_below_vcpus
-        );
-        let power = match idle.power {
-            PowerEvidence::Notify => "notify",
-            PowerEvidence::Enforce => "enforce",
-            PowerEvidence::Off => "off",
-        };
-        let _ = writeln!(text, "power = \"{power}\"");
-        if let Some(percent) = idle.power_below_percent {
-            let _ = writeln!(text, "power_below_percent = {percent:?}");
-        }
-        let _ = writeln!(
-            text,
-            "network_below_mbps = {:?}\ndisk_below_mbps = {:?}\ngpu_memory_held_mib = {:?}\nboot_grace = \"{}s\"",
-            idle.network_below_mbps, idle.disk_below_mbps, idle.held_mib, idle.boot_grace
-        );
-        let _ = writeln!(
-            text,
-            "grace = \"{}s\"\naction = \"{}\"\nlocal_disk = \"{}\"",
-            idle.grace,
-            action(idle.action),
-            idle.local_disk
-        );
+        idle.write_toml(&mut text);
         let _ = writeln!(
             text,
             "[lifetime]\nmax = \"{}s\"\ngrace = \"{}s\"\naction = \"{}\"",

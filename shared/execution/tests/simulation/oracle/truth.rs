@@ -184,10 +184,10 @@ impl SimulatedMachine {
                 ec2_samples += i64::from(period.start < to);
                 for gpu in (0..powered).filter(|gpu| period.gpu_missing.is_none_or(|missing| missing as usize != *gpu))
                 {
-                    if period.power_percent[gpu] >= 50.0 {
+                    if period.power_percent(gpu) >= 50.0 {
                         return TrueUsage::Busy;
                     }
-                    power_percent = power_percent.max(period.power_percent[gpu]);
+                    power_percent = power_percent.max(period.power_percent(gpu));
                     power_samples[gpu] += i64::from(period.start < to);
                 }
             }
