@@ -1,6 +1,6 @@
-"""Associations of Systems Manager, which moto does not have.
+"""Associations of Systems Manager, which moto does not have; and commands without empty fields, which no answer of AWS has.
 
-Source: "CreateAssociation", "UpdateAssociation", "ListAssociations", "DescribeAssociation", "DeleteAssociation" (Systems Manager API Reference).
+Source: "Command", "CreateAssociation", "UpdateAssociation", "ListAssociations", "DescribeAssociation", "DeleteAssociation" (Systems Manager API Reference).
 Names are checked as there; nothing is run.
 """
 
@@ -12,16 +12,20 @@ from typing import Any
 
 from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult, EmptyResult
+from moto.ssm.models import Command
 from moto.ssm.responses import SimpleSystemManagerResponse
 
 _NAME = re.compile(r"[a-zA-Z0-9_\-.]{3,128}")
 _KEPT = ("AssociationName", "Name", "Targets", "Parameters", "ScheduleExpression")
 _TARGET_VALUES_MAX = 50
 
+_moto_command = Command.response_object
+
 
 def apply() -> None:
     for action in (create_association, update_association, list_associations, describe_association, delete_association):
         setattr(SimpleSystemManagerResponse, action.__name__, action)
+    Command.response_object = lambda command: {key: value for key, value in _moto_command(command).items() if value != ""}
 
 
 def _all(response: SimpleSystemManagerResponse) -> dict[str, dict[str, Any]]:
