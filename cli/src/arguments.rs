@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, gpus, jobs, keep, logs, mode, plans, recommend,
-    report, rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
+    apply, budget, cancel, completions, config, doctor, explain, gpus, jobs, keep, logs, metrics, mode, plans,
+    recommend, report, rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
 };
 use crate::global_options::GlobalOptions;
 
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Team(team::Team),
     Doctor(doctor::Doctor),
+    #[command(subcommand)]
+    Metrics(metrics::Metrics),
     Mode(mode::SetMode),
     RunNow(run_now::RunNow),
     Uninstall(uninstall::Uninstall),

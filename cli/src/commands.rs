@@ -11,6 +11,7 @@ pub(crate) mod gpus;
 pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod logs;
+pub(crate) mod metrics;
 pub(crate) mod mode;
 pub(crate) mod plans;
 pub(crate) mod recommend;
@@ -73,6 +74,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => Box::pin(doctor.run(&context)).await,
+        Command::Metrics(metrics) => Box::pin(metrics.run(&context)).await,
         Command::Mode(mode) => mode.run(&context).await,
         Command::RunNow(run_now) => run_now.run(&context).await,
         Command::Uninstall(uninstall) => Box::pin(uninstall.run(&context)).await,

@@ -38,6 +38,7 @@ from . import (
     sagemaker,
     sns_corrections,
     spot_prices,
+    ssm_associations,
     tag_corrections,
 )
 from .admin_api import BackDoor
@@ -82,6 +83,7 @@ class Proxy:
         fast_moto.apply()
         spot_prices.apply()
         capacity_reservations.apply()
+        ssm_associations.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()
         self.violations = Violations()

@@ -156,7 +156,7 @@ def test_a_run_that_has_everything_to_do(account: Account) -> None:
         "ec2:DescribeInstanceTypes": 2,
         "ec2:DescribeSpotInstanceRequests": 1,
         "cloudwatch:GetMetricData": 3,  # both rounds at home, and one in Europe
-        "cloudwatch:ListMetrics": 1,
+        "cloudwatch:ListMetrics": 2,  # of utilisation and of power
         "ec2:CreateTags": 8 + 4,  # marks, and who stopped it
         "ec2:DeleteTags": 1 + 4,
         "ec2:StopInstances": 4,

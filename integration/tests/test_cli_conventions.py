@@ -40,7 +40,7 @@ def test_there_are_the_commands_of_the_readme() -> None:
     assert {words[0] for words in ALL if words} == {
         *("scan", "config", "explain", "plans", "budget", "report", "recommend", "gpus", "apply", "keep", "protect", "release"),
         *("undo", "submit", "run", "rerun", "jobs", "logs", "ssh", "cancel", "team", "doctor", "watch", "completions"),
-        *("mode", "run-now", "uninstall", "version"),
+        *("metrics", "mode", "run-now", "uninstall", "version"),
     }
 
 

@@ -39,7 +39,8 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", *(f"docs
 
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
-_FINDS = re.compile(r"^curfew (scan|doctor|plans|recommend)\b")
+_FINDS = re.compile(r"^curfew (scan|doctor|plans|recommend|metrics check)\b")
+_GROUPS = ("config", "metrics", "team")
 _DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b(?!T)")
 _NOT_RUN = {
     "cargo": "builds and tests: the rest of `make test` does",
@@ -78,7 +79,7 @@ def lines(page: str) -> Iterator[Line]:
             for span in re.findall(r"`([^`]+)`", line):
                 words = span.split()
                 if words[0] in _PROGRAMS and len(words) > 1:
-                    is_name = words[0] == "curfew" and len(words) <= (3 if words[1] in ("config", "team") else 2)
+                    is_name = words[0] == "curfew" and len(words) <= (3 if words[1] in _GROUPS else 2)
                     yield Line(page, number, f"{span} --help" if is_name else span)
 
 
@@ -331,7 +332,7 @@ def _command(text: str) -> str | None:
     words = text.split()
     if words[0] != "curfew":
         return None
-    name = " ".join(words[1:3]) if words[1] in ("config", "team") else words[1]
+    name = " ".join(words[1:3]) if words[1] in _GROUPS else words[1]
     return None if name in ("apply", "completions", "protect") else name
 
 

@@ -50,6 +50,28 @@ def test_an_impossible_value_is_no_sample(account: Account) -> None:
     assert [account.state(gpu) for gpu in blank] == ["running"] * len(blank) and account.state(corrupt) == "stopped"
 
 
+def test_power_alone_is_notified_and_acted_on_only_where_that_is_enforced(account: Account) -> None:
+    def powered(percent: float) -> str:
+        gpu = quiet(account)
+        dimensions = {"InstanceId": gpu, "GpuId": "GPU-0"}
+        account.aws.put_metrics("AWS/EC2", "GPUPowerUtilization", dimensions, [percent] * COUNT, now() - PERIOD * COUNT)
+        return gpu
+
+    low, between, high = powered(3.0), powered(20.0), powered(80.0)
+    run = account.tick()
+    [step] = run.steps
+    assert (step["resource"], step["action"]) == (low, "notify")
+    assert step["evidence"]["gpu_power_max_percent"] == 3.0 and "gpu_max_percent" not in step["evidence"]
+    assert "the power of 1 GPU at most 3 % of its maximum" in run.message()
+    assert "only the power of its GPUs shows it" in run.message()
+    assert (run.skipped["busy"], run.skipped["usage-unknown"]) == (1, 1)
+    assert "20 % of its maximum at most; only below 5 %" in curfew(account.environment(), "explain", between).out
+    account.configure(idle={"power": "enforce"})
+    account.tick()
+    account.tick()
+    assert [account.state(gpu) for gpu in (low, between, high)] == ["stopped", "running", "running"]
+
+
 def test_basic_and_detailed_monitoring_are_judged_alike(account: Account) -> None:
     """One core is busy for one minute an hour; on another machine all four are, for five."""
     account.configure(idle={"window": "1h"})

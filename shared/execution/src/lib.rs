@@ -30,7 +30,7 @@ pub use notification_logs::RecalledLogs;
 pub use run::{ChosenResources, Planned, Run, RunObservation};
 pub use steps::log;
 pub use subscribers::Subscribers;
-pub use usages::{IdleThresholds, device_reports, usages};
+pub use usages::{IdleThresholds, device_reports, listed_devices, usages};
 
 /// Time before the run's deadline in which no further step begins: notifying and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);

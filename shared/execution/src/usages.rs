@@ -12,12 +12,12 @@ use model::id::{Region, ResourceId};
 use model::instance::{Accelerator, Instance};
 use model::observation::Gap;
 use model::usage::{
-    FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners, UnknownUsage, Usage, UsageQuery, devices,
-    first_questions,
+    DeviceReport, DeviceSeries, FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners, UnknownUsage,
+    Usage, UsageQuery, basic_questions, basic_use, devices, first_questions, power_names, reads_power,
 };
 use ports::{CallError, InstanceCloud, gaps};
 
-pub use device_reports::device_reports;
+pub use device_reports::{device_reports, listed_devices};
 
 use crate::bugs::or_gap;
 use device_reports::{OpenReport, explain_reports, unowned_of};
@@ -50,6 +50,7 @@ pub async fn usages(
         cloud,
         region,
         thresholds,
+        now,
         until: end_of_period(now),
         found: BTreeMap::new(),
         unowned: BTreeMap::new(),
@@ -60,6 +61,7 @@ pub async fn usages(
     let all = async {
         inquiry.ask(&asks).await;
         inquiry.explain_reports(&asks).await;
+        inquiry.look_back(&asks).await;
     };
     let in_time = tokio::time::timeout(timeout, all).await;
     if in_time.is_err() {
@@ -93,6 +95,7 @@ struct RegionInquiry<'a, C> {
     cloud: &'a C,
     region: &'a Region,
     thresholds: IdleThresholds<'a>,
+    now: Timestamp,
     until: Timestamp,
     found: BTreeMap<ResourceId, QueryResult>,
     /// Listed series that name no instance.
@@ -101,10 +104,10 @@ struct RegionInquiry<'a, C> {
     bugs: Vec<Gap>,
 }
 
-/// An instance of the second round, with the utilisation series of its devices, and the number of samples to expect.
+/// An instance of the second round, with the series of its devices, and the number of samples to expect.
 struct FurtherQuery<'a> {
     open: OpenQuery<'a>,
-    devices: Vec<MetricSeries>,
+    devices: DeviceSeries,
     samples: usize,
 }
 
@@ -166,6 +169,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             by_kind.entry(one.ask.instance.machine.accelerator).or_default().push(one);
         }
         let mut further = Vec::new();
+        let idle = self.thresholds.idle;
         for (accelerator, open) in by_kind {
             let names = self.thresholds.metrics.series_names(accelerator);
             let mut by_instance = match names {
@@ -181,7 +185,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             for open in open {
                 let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
                 let id = &open.ask.instance.id;
-                match or_gap((self.region, id), &mut self.bugs, || open.questions(&devices, names)) {
+                match or_gap((self.region, id), &mut self.bugs, || open.questions(&devices, names, idle)) {
                     Some(Some(questions)) => {
                         let samples = samples(open.ask, questions.len());
                         further.push(FurtherQuery { open, devices, samples });
@@ -199,21 +203,31 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         accelerator: Accelerator,
         names: &SeriesNames,
         open: &[OpenQuery<'_>],
-    ) -> Result<BTreeMap<ResourceId, Vec<MetricSeries>>, CallError> {
+    ) -> Result<BTreeMap<ResourceId, DeviceSeries>, CallError> {
         let is_recent = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= RECENT);
         let owners = SeriesOwners::among(open.iter().map(|open| open.ask.instance), names);
         let listed = self.cloud.series(self.region, names, is_recent, &owners).await?;
         self.unowned.insert(accelerator, unowned_of(&listed, &owners));
-        Ok(devices(listed, &owners))
+        let utilization = devices(listed, &owners).into_iter();
+        let mut found: BTreeMap<ResourceId, DeviceSeries> =
+            utilization.map(|(id, series)| (id, DeviceSeries::from(series))).collect();
+        if reads_power(accelerator, self.thresholds.idle) {
+            let owners = SeriesOwners::among(open.iter().map(|open| open.ask.instance), power_names());
+            let listed = self.cloud.series(self.region, power_names(), is_recent, &owners).await?;
+            for (id, series) in devices(listed, &owners) {
+                found.entry(id).or_default().power = series;
+            }
+        }
+        Ok(found)
     }
 
     async fn second_round(&mut self, part: &[FurtherQuery<'_>]) {
         let metrics = self.thresholds.metrics;
         let names_of = |open: &OpenQuery<'_>| metrics.series_names(open.ask.instance.machine.accelerator);
         // Built anew for each call: all at once they would take more room than all answers.
-        let questions = part
-            .iter()
-            .flat_map(|FurtherQuery { open, devices, .. }| open.questions(devices, names_of(open)).unwrap_or_default());
+        let questions = part.iter().flat_map(|FurtherQuery { open, devices, .. }| {
+            open.questions(devices, names_of(open), self.thresholds.idle).unwrap_or_default()
+        });
         let mut answered = self.cloud.metric_data(self.region, questions, self.until).await;
         self.errors.append(&mut answered.errors);
         for FurtherQuery { open, devices, .. } in part {
@@ -233,15 +247,46 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         let instances: BTreeMap<&ResourceId, &Instance> =
             asks.iter().map(|ask| (&ask.instance.id, ask.instance)).collect();
         let open = self.found.iter_mut().filter_map(|(id, found)| {
-            let QueryResult::Answered(Usage::Unknown(UnknownUsage::Uninstrumented(report)), _) = found else {
-                return None;
-            };
+            let report = report_of(found)?;
             let instance = instances.get(id)?;
             let names = self.thresholds.metrics.series_names(instance.machine.accelerator)?;
             Some(OpenReport { instance, names, report })
         });
         let errors = explain_reports(self.cloud, self.region, open, &self.unowned).await;
         self.errors.extend(errors);
+    }
+}
+
+impl<C: InstanceCloud> RegionInquiry<'_, C> {
+    /// Adds what EC2's own metrics say of the last days of instances whose devices do not report. Without an answer nothing is added.
+    async fn look_back(&mut self, asks: &[&UsageQuery<'_>]) {
+        let is_open = |ask: &&&UsageQuery<'_>| {
+            let found = self.found.get(&ask.instance.id);
+            ask.looks_back
+                && matches!(found, Some(QueryResult::Answered(Usage::Unknown(UnknownUsage::Uninstrumented(_)), _)))
+        };
+        let open: Vec<&Instance> = asks.iter().filter(is_open).map(|ask| ask.instance).collect();
+        // 336 samples each of five metrics.
+        for part in open.chunks(SAMPLES_AT_ONCE_MAX / 5 / 336) {
+            let questions = part.iter().flat_map(|instance| basic_questions(instance, self.now));
+            let mut answered = self.cloud.metric_data(self.region, questions, self.until).await;
+            self.errors.append(&mut answered.errors);
+            for instance in part {
+                let Some(answers) = answered.answers.remove(&instance.id) else { continue };
+                let work = || basic_use(instance, &answers, self.now, self.thresholds.idle);
+                let basic = or_gap((self.region, &instance.id), &mut self.bugs, work).flatten();
+                if let Some(report) = self.found.get_mut(&instance.id).and_then(report_of) {
+                    report.basic = basic.map(Box::new);
+                }
+            }
+        }
+    }
+}
+
+fn report_of(found: &mut QueryResult) -> Option<&mut DeviceReport> {
+    match found {
+        QueryResult::Answered(Usage::Unknown(UnknownUsage::Uninstrumented(report)), _) => Some(report),
+        QueryResult::Answered(..) | QueryResult::NoWork => None,
     }
 }
 

@@ -38,7 +38,8 @@ pub use reservations::ReservationsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
     AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, NotifyConfig, OverBudget, Percent,
-    PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
+    PowerEvidence, PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction,
+    VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 

@@ -266,7 +266,8 @@ fn quiet() -> IdleEvidence {
         to: window.to,
         devices: 1,
         coverage_percent: 100,
-        gpu_max_percent: 0.0,
+        gpu_max_percent: Some(0.0),
+        gpu_power_max_percent: None,
         cpu_max_vcpus: 0.1,
         network_max_mbps: 0.1,
         disk_max_mbps: None,
@@ -281,6 +282,11 @@ pub fn idle() -> Usage {
 
 pub fn reserved() -> Usage {
     Usage::Idle(IdleEvidence { gpu_memory_held_mib: Some(20_000.0), reserved: true, ..quiet() })
+}
+
+/// Idle by its power alone.
+pub fn idle_by_power() -> Usage {
+    Usage::Idle(IdleEvidence { gpu_max_percent: None, gpu_power_max_percent: Some(3.0), ..quiet() })
 }
 
 pub fn busy() -> Usage {

@@ -7,6 +7,8 @@
 //! - CPU reports as often, and stays below its line, as does network; disk stays below its line where it reports;
 //! - nothing since the window's end contradicts that.
 //!
+//! Where fewer devices report, their power can take the place of utilisation: see `power.rs`.
+//!
 //! **Busy** if one sample since the window's start, however fresh, lies at or above its line. **Unknown** is everything else. A sample
 //! outside of the range of its unit is no sample.
 //!
@@ -14,9 +16,11 @@
 //! judged alike. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late (EC2 user guide, "Basic
 //! monitoring").
 
+mod basic;
 mod device_report;
 mod evaluate;
 mod inquiry;
+mod power;
 mod questions;
 mod range;
 
@@ -29,11 +33,14 @@ use crate::id::ResourceId;
 use crate::instance::Instance;
 use crate::moment::before;
 
+pub use basic::{BasicUse, basic_questions, basic_use};
 pub use device_report::{DeviceReport, REJECTED_SERIES_MAX, RejectedSeries, RejectionReason};
 pub use evaluate::{device_of, evaluate, evidence};
 pub use inquiry::{FirstRound, OpenQuery, QueryDepth, QueryResult, UsageQuery};
+pub use power::{BUSY_FROM_PERCENT, PowerReport, idle_below_percent, power_device, power_names, reads_power};
 pub use questions::{
-    MetricQuestion, MetricSeries, MetricSignal, SeriesOwners, Statistic, devices, first_questions, further_questions,
+    DeviceSeries, MetricQuestion, MetricSeries, MetricSignal, SeriesOwners, Statistic, devices, first_questions,
+    further_questions,
 };
 pub use range::{ACCELERATOR_MEMORY_MIB_MAX, format_impossible};
 
@@ -99,12 +106,16 @@ pub struct IdleEvidence {
     pub from: Timestamp,
     /// The window's end.
     pub to: Timestamp,
-    /// Number of devices that reported.
+    /// Number of devices that reported, their utilisation or their power.
     pub devices: u32,
     /// The lowest coverage of a device: periods in which it reported, in percent of the window's.
     pub coverage_percent: u8,
-    /// The highest utilisation of a device.
-    pub gpu_max_percent: f64,
+    /// The highest utilisation of a device; `None` if it is idle by its power.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_max_percent: Option<f64>,
+    /// The highest power of a device in percent of its maximum, where that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_power_max_percent: Option<f64>,
     /// The highest `CPUUtilization` times vCPUs.
     pub cpu_max_vcpus: f64,
     /// The highest 5-minute mean of network traffic, in and out, in Mbit/s.
@@ -115,6 +126,14 @@ pub struct IdleEvidence {
     pub gpu_memory_held_mib: Option<f64>,
     /// `true` if the held memory is enough for a notebook or a waiting server.
     pub reserved: bool,
+}
+
+impl IdleEvidence {
+    /// True if the power of the devices decided, because their utilisation does not report.
+    #[must_use]
+    pub const fn is_by_power(&self) -> bool {
+        self.gpu_max_percent.is_none()
+    }
 }
 
 /// The evidence that an instance works.
@@ -152,6 +171,8 @@ pub enum UsageMeasure {
     Gpu(Option<String>),
     /// Memory held on it, in MiB.
     GpuMemory(Option<String>),
+    /// Its power, in percent of its maximum.
+    GpuPower(Option<String>),
 }
 
 /// Reason for which the usage is unknown.
@@ -210,7 +231,7 @@ impl ActivityCache {
 }
 
 /// The last inquiry about one instance, and its finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LastInquiry {
     pub at: Timestamp,
     /// The end of the last period in which it was busy.
@@ -222,9 +243,23 @@ pub struct LastInquiry {
     /// `Some` if the instance was found idle: `true` if with GPU memory held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_idle_reserved: Option<bool>,
+    /// `true` if its power alone showed that it was idle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub found_idle_by_power: bool,
+    /// Time of the last query of a fortnight's basic metrics, and its finding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_back: Option<LookedBack>,
     /// Time of the last inquiry in full, about an instance that was not seen at work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_full_at: Option<Timestamp>,
     /// The earliest moment at which it could be found idle.
     pub idle_not_before: Timestamp,
+}
+
+/// The last query of an instance's basic metrics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LookedBack {
+    pub at: Timestamp,
+    /// `None` if too few samples answered.
+    pub found: Option<BasicUse>,
 }

@@ -5,6 +5,7 @@
 
 pub mod config_effects;
 pub mod doctor;
+pub mod gpu_metrics;
 pub mod input_access;
 pub mod instance_name;
 pub mod keep;

@@ -172,6 +172,8 @@ pub enum NotifyOnlyReason {
     LocalDisk,
     /// The instance holds GPU memory, like a notebook or a waiting server.
     Reserved,
+    /// Only the power of its GPUs shows that it is idle.
+    PowerOnly,
     /// The resource works.
     Busy,
     /// The resource, or its snapshot, would have more tags than AWS allows with Curfew's labels.
@@ -204,6 +206,7 @@ impl NotifyOnlyReason {
             Self::SavesNothing => "saves-nothing",
             Self::LocalDisk => "local-disk",
             Self::Reserved => "reserved",
+            Self::PowerOnly => "power-only",
             Self::Busy => "busy",
             Self::TooManyTags => "too-many-tags",
             Self::TagPolicy => "tag-policy",
@@ -233,6 +236,9 @@ impl NotifyOnlyReason {
                 "a stop would lose its NVMe instance storage (curfew:local-disk=24h allows that after a day, =expendable after the usual grace)"
             }
             Self::Reserved => "it holds GPU memory, like a notebook or a waiting server",
+            Self::PowerOnly => {
+                "only the power of its GPUs shows it, because their utilisation does not report ([idle] power = \"enforce\" makes that enough)"
+            }
             Self::Busy => "it is busy",
             Self::TooManyTags => {
                 "with Curfew's labels it, or its snapshot, would have more than the 50 tags that AWS allows; remove some tags"
@@ -271,6 +277,7 @@ mod tests {
             (NotifyOnlyReason::SavesNothing, "saves-nothing"),
             (NotifyOnlyReason::LocalDisk, "local-disk"),
             (NotifyOnlyReason::Reserved, "reserved"),
+            (NotifyOnlyReason::PowerOnly, "power-only"),
             (NotifyOnlyReason::Busy, "busy"),
             (NotifyOnlyReason::TooManyTags, "too-many-tags"),
             (NotifyOnlyReason::TagPolicy, "tag-policy"),

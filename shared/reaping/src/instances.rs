@@ -25,7 +25,8 @@ pub use gangs::ask_gangs_together;
 use gangs::{GangStandings, judged_usages, standings_of_gangs};
 pub use machine_facts::machine_facts;
 pub use scan::{scan, unjudged};
-pub use unknown_usage::describe_report;
+pub use unknown_usage::quote_name as quote_device;
+pub use unknown_usage::{describe_known, describe_report};
 pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 

@@ -13,7 +13,7 @@ use model::config::SeriesNames;
 use model::id::Region;
 use model::instance::Instance;
 use model::observation::Observation;
-use model::usage::{MetricQuestion, MetricSeries, PERIOD, REJECTED_SERIES_MAX, Sample, SeriesOwners, Statistic};
+use model::usage::{MetricQuestion, MetricSeries, REJECTED_SERIES_MAX, Sample, SeriesOwners, Statistic};
 use plan::report::RunUsage;
 use ports::{Answered, InstanceCloud};
 
@@ -113,7 +113,7 @@ async fn ask_batch(
     batch: &QuestionBatch,
 ) -> Result<BTreeMap<usize, Vec<Sample>>, CallError> {
     let queries = batch.questions.iter().enumerate();
-    let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, PERIOD));
+    let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, question.period));
     let span = PeriodSpan { from: batch.from, until: batch.until };
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     let complete = answers(client, region, span, queries.collect(), DATA_PAGES_MAX, |place, more| {
@@ -226,7 +226,9 @@ pub(crate) async fn series(
         };
         let page = page.map_err(|error| call_error(LIST_METRICS, region, &error))?;
         // Most belong to machines that are known to work: kept, they would take more memory than everything else.
-        for series in page.metrics().iter().filter_map(series_of) {
+        let is_asked =
+            |series: &MetricSeries| series.namespace == names.namespace && series.metric == names.utilization;
+        for series in page.metrics().iter().filter_map(series_of).filter(is_asked) {
             if owners.owner_of(&series).is_some() {
                 found.insert(series);
             } else if unowned.len() < REJECTED_SERIES_MAX && owners.is_unowned(&series) {

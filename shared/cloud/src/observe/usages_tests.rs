@@ -136,8 +136,8 @@ async fn an_instance_without_any_activity_is_idle() {
     let (usages, gaps, calls) = query_usages(&one_instance(), answers, || listed(&["i-1", "i-1", "i-9"])).await;
     let Usage::Idle(quiet) = &usages["i-1"] else { panic!("{usages:?}") };
     assert_eq!((quiet.devices, quiet.coverage_percent, gaps.len()), (1, 100, 0));
-    assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "GetMetricData"]);
-    assert!(calls.recorded()[2].parameters[0].contains("nvidia_smi_utilization_gpu"));
+    assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "ListMetrics", "GetMetricData"]);
+    assert!(calls.recorded()[3].parameters[0].contains("nvidia_smi_utilization_gpu"));
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn only_the_quiet_ones_are_asked_about_further() {
     };
     let (usages, _, calls) = query_usages(&two, answers, || listed(&["i-1", "i-2"])).await;
     assert!(matches!(usages["i-1"], Usage::Busy(_)) && matches!(usages["i-2"], Usage::Idle(_)), "{usages:?}");
-    assert!(!calls.recorded()[2].parameters[0].contains("i-1"));
+    assert!(!calls.recorded()[3].parameters[0].contains("i-1"));
 }
 
 #[tokio::test]
@@ -271,10 +271,10 @@ async fn a_query_goes_no_further_than_its_depth() {
     let (found, calls) = told_at_depth(QueryDepth::WorkOnly, &["i-1"]).await;
     assert_eq!((&found["i-1"], calls.names().as_slice()), (&QueryResult::NoWork, &["GetMetricData".to_owned()][..]));
     let (found, calls) = told_at_depth(QueryDepth::IfInstrumented, &["i-9"]).await;
-    assert_eq!((&found["i-1"], calls.names().len()), (&QueryResult::NoWork, 2));
+    assert_eq!((&found["i-1"], calls.names().len()), (&QueryResult::NoWork, 3));
     let (found, calls) = told_at_depth(QueryDepth::IfInstrumented, &["i-1"]).await;
     assert!(matches!(found["i-1"], QueryResult::Answered(Usage::Idle(_), None)));
-    assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "GetMetricData"]);
+    assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "ListMetrics", "GetMetricData"]);
 }
 
 #[tokio::test]
@@ -311,5 +311,5 @@ async fn series_are_listed_once_for_all_parts_of_the_first_round() {
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
     let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     assert_eq!((found.len(), gaps.len()), (40, 0));
-    assert_eq!(calls.names().iter().filter(|name| *name == "ListMetrics").count(), 1);
+    assert_eq!(calls.names().iter().filter(|name| *name == "ListMetrics").count(), 2, "of utilisation and of power");
 }

@@ -78,7 +78,7 @@ fn batches(questions: &[ActivityQuestion]) -> Vec<Vec<&ActivityQuestion>> {
     }
     let mut batches = Vec::new();
     for ((from, until), questions) in by_span {
-        batches.extend(questions.chunks(queries_max(from, until)).map(<[&ActivityQuestion]>::to_vec));
+        batches.extend(questions.chunks(queries_max(from, until, PERIOD)).map(<[&ActivityQuestion]>::to_vec));
     }
     batches
 }

@@ -57,6 +57,22 @@ pub async fn device_reports(
     }
 }
 
+/// The devices of these instances of one region that have a series of these names which reported within three hours or so.
+///
+/// # Errors
+/// If the metrics cannot be listed.
+pub async fn listed_devices(
+    cloud: &impl InstanceCloud,
+    region: &Region,
+    instances: &[&Instance],
+    names: &SeriesNames,
+    name_of: impl Fn(&MetricSeries) -> String,
+) -> Result<BTreeMap<ResourceId, BTreeSet<String>>, CallError> {
+    let owners = SeriesOwners::among(instances.iter().copied(), names);
+    let listed = devices(cloud.series(region, names, true, &owners).await?, &owners);
+    Ok(listed.into_iter().map(|(id, series)| (id, series.iter().map(&name_of).collect())).collect())
+}
+
 /// The listed series that name no instance.
 pub(super) fn unowned_of(listed: &BTreeSet<MetricSeries>, owners: &SeriesOwners<'_>) -> Vec<MetricSeries> {
     listed.iter().filter(|series| owners.is_unowned(series)).cloned().collect()

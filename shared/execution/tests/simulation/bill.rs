@@ -118,6 +118,7 @@ fn machine(fleet: &Fleet) -> SimulatedMachine {
         foreign: None,
         instrumented: if fleet.instrumented { Instrumentation::Fully } else { Instrumentation::No },
         series: (0..gpus).map(|gpu| series_of(Ok(&id), gpu)).collect(),
+        power: Vec::new(),
         has_detailed_monitoring: false,
     };
     machine.ec2 = Instance {

@@ -117,7 +117,7 @@ impl InstanceCloud for Session {
     async fn series(
         &self,
         region: &Region,
-        _names: &SeriesNames,
+        names: &SeriesNames,
         is_recent: bool,
         owners: &SeriesOwners<'_>,
     ) -> Result<BTreeSet<MetricSeries>, CallError> {
@@ -129,7 +129,7 @@ impl InstanceCloud for Session {
         let mut account = self.account();
         account.calls.lists += 1;
         let of_region = account.machines.iter().filter(|machine| machine.ec2.region == *region);
-        let listed = of_region.flat_map(|machine| machine.listed_series(since, now));
+        let listed = of_region.flat_map(|machine| machine.listed_series(names.namespace == "AWS/EC2", since, now));
         Ok(listed.filter(|series| owners.owner_of(series).is_some()).cloned().collect())
     }
 

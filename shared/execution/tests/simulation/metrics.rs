@@ -34,6 +34,17 @@ pub(crate) struct MachinePeriod {
     pub(crate) blank: Option<f64>,
 }
 
+impl MachinePeriod {
+    /// Power of a GPU in percent of its maximum: one that is held draws more than one at rest.
+    pub(crate) const fn power_percent(&self, gpu: usize) -> f64 {
+        match (self.gpu_percent[gpu] > 0.0, self.held_mib > 1000.0) {
+            (true, _) => 70.0,
+            (false, true) => 25.0,
+            (false, false) => 2.0,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct MachinePeriods {
     all: VecDeque<MachinePeriod>,
@@ -151,7 +162,11 @@ impl SimulatedMachine {
 
     /// The samples of a question that are available at `now`.
     pub(crate) fn samples(&self, question: &MetricQuestion, now: i64) -> Vec<Sample> {
-        let MetricQuestion { signal, ref series, statistic, from, .. } = *question;
+        let MetricQuestion { signal, ref series, statistic, from, period, .. } = *question;
+        // No machine's periods are kept for days.
+        if period.as_secs() != TICK {
+            return Vec::new();
+        }
         let is_peak = self.make.has_detailed_monitoring && statistic == Statistic::Maximum;
         let vcpus = f64::from(self.ec2.machine.vcpus);
         let bytes = |mbps: f64| mbps * 1e6 / 8.0 * 300.0 / 2.0;
@@ -174,6 +189,11 @@ impl SimulatedMachine {
                 MetricSignal::DiskRead | MetricSignal::DiskWrite => bytes(period.disk_mbps),
                 MetricSignal::Gpu(_) => period.gpu_percent[usize::try_from(gpu.unwrap_or(0)).unwrap_or(0)],
                 MetricSignal::GpuMemory(_) => period.held_mib,
+                MetricSignal::GpuPower(_) => {
+                    // EC2 may have no value, or one that cannot be.
+                    let power = period.power_percent(usize::try_from(gpu.unwrap_or(0)).unwrap_or(0));
+                    if period.gpu_missing.is_some_and(|missing| Some(missing) == gpu) { -1.0 } else { power }
+                }
             };
             samples.push((stamp(period.start), value));
         }
@@ -181,11 +201,20 @@ impl SimulatedMachine {
     }
 
     /// The series of it that `ListMetrics` names at `now`.
-    pub(crate) fn listed_series(&self, since: i64, now: i64) -> &[MetricSeries] {
+    pub(crate) fn listed_series(&self, is_power: bool, since: i64, now: i64) -> &[MetricSeries] {
+        if is_power {
+            return if self.periods.since(since).any(|period| period.ec2_at <= now) { &self.make.power } else { &[] };
+        }
         // Neuron devices report nothing under NVIDIA's name.
         let silent = self.ec2.machine.accelerator != Accelerator::Nvidia;
         if !silent && self.periods.since(since).any(|period| period.gpu_at <= now) { &self.make.series } else { &[] }
     }
+}
+
+/// A GPU's series of power.
+pub(crate) fn power_series_of(id: &str, gpu: u32) -> MetricSeries {
+    let dimensions = vec![("InstanceId".to_owned(), id.to_owned()), ("GpuId".to_owned(), gpu.to_string())];
+    MetricSeries { namespace: "AWS/EC2".to_owned(), metric: "GPUPowerUtilization".to_owned(), dimensions }
 }
 
 /// A GPU's utilisation series, by the instance's id or by its host.
@@ -199,5 +228,5 @@ pub(crate) fn series_of(named: Result<&String, &String>, gpu: u32) -> MetricSeri
 }
 
 fn gpu_of(series: &MetricSeries) -> Option<u32> {
-    series.dimensions.iter().find(|(key, _)| key == "index").and_then(|(_, value)| value.parse().ok())
+    series.dimensions.iter().find(|(key, _)| key == "index" || key == "GpuId").and_then(|(_, value)| value.parse().ok())
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use model::config::{DiskPolicy, OverBudget, RuleAction};
+use model::config::{DiskPolicy, OverBudget, PowerEvidence, RuleAction};
 use model::mode::Mode;
 use model::rule::Rule;
 
@@ -51,6 +51,9 @@ pub(crate) struct SimulatedProjects {
 #[derive(Clone)]
 pub(crate) struct SimulatedIdle {
     pub(crate) gpu_below_percent: f64,
+    pub(crate) power: PowerEvidence,
+    /// For GPUs of every model.
+    pub(crate) power_below_percent: Option<f64>,
     pub(crate) window: i64,
     pub(crate) coverage_min_percent: i64,
     pub(crate) cpu_below_vcpus: f64,
@@ -61,6 +64,38 @@ pub(crate) struct SimulatedIdle {
     pub(crate) grace: i64,
     pub(crate) action: RuleAction,
     pub(crate) local_disk: DiskPolicy,
+}
+
+impl SimulatedIdle {
+    /// Its section of the document.
+    fn write_toml(&self, text: &mut String) {
+        let _ = writeln!(
+            text,
+            "[idle]\ngpu_below_percent = {:?}\nwindow = \"{}s\"\ncoverage_min_percent = {}\ncpu_below_vcpus = {:?}",
+            self.gpu_below_percent, self.window, self.coverage_min_percent, self.cpu_below_vcpus
+        );
+        let power = match self.power {
+            PowerEvidence::Notify => "notify",
+            PowerEvidence::Enforce => "enforce",
+            PowerEvidence::Off => "off",
+        };
+        let _ = writeln!(text, "power = \"{power}\"");
+        if let Some(percent) = self.power_below_percent {
+            let _ = writeln!(text, "power_below_percent = {percent:?}");
+        }
+        let _ = writeln!(
+            text,
+            "network_below_mbps = {:?}\ndisk_below_mbps = {:?}\ngpu_memory_held_mib = {:?}\nboot_grace = \"{}s\"",
+            self.network_below_mbps, self.disk_below_mbps, self.held_mib, self.boot_grace
+        );
+        let _ = writeln!(
+            text,
+            "grace = \"{}s\"\naction = \"{}\"\nlocal_disk = \"{}\"",
+            self.grace,
+            action(self.action),
+            self.local_disk
+        );
+    }
 }
 
 #[derive(Clone)]
@@ -107,6 +142,8 @@ impl SimulatedConfig {
             },
             idle: SimulatedIdle {
                 gpu_below_percent: chance.pick(&[5.0, 10.0]),
+                power: chance.pick(&[PowerEvidence::Notify, PowerEvidence::Enforce, PowerEvidence::Off]),
+                power_below_percent: chance.pick(&[None, None, Some(1.0), Some(30.0)]),
                 window: chance.pick(&[20 * MINUTE, HOUR, HOUR, 2 * HOUR]),
                 coverage_min_percent: chance.pick(&[80, 90, 90, 100]),
                 cpu_below_vcpus: chance.pick(&[1.0, 1.5]),
@@ -202,23 +239,7 @@ impl SimulatedConfig {
             projects.grace,
             action(projects.action)
         );
-        let _ = writeln!(
-            text,
-            "[idle]\ngpu_below_percent = {:?}\nwindow = \"{}s\"\ncoverage_min_percent = {}\ncpu_below_vcpus = {:?}",
-            idle.gpu_below_percent, idle.window, idle.coverage_min_percent, idle.cpu_below_vcpus
-        );
-        let _ = writeln!(
-            text,
-            "network_below_mbps = {:?}\ndisk_below_mbps = {:?}\ngpu_memory_held_mib = {:?}\nboot_grace = \"{}s\"",
-            idle.network_below_mbps, idle.disk_below_mbps, idle.held_mib, idle.boot_grace
-        );
-        let _ = writeln!(
-            text,
-            "grace = \"{}s\"\naction = \"{}\"\nlocal_disk = \"{}\"",
-            idle.grace,
-            action(idle.action),
-            idle.local_disk
-        );
+        idle.write_toml(&mut text);
         let _ = writeln!(
             text,
             "[lifetime]\nmax = \"{}s\"\ngrace = \"{}s\"\naction = \"{}\"",

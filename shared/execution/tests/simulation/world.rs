@@ -8,7 +8,7 @@ use model::instance::{
 use model::usage::MetricSeries;
 
 use crate::chance::{DAY, RandomStream, TICK, region, stamp};
-use crate::metrics::{MachinePeriods, series_of};
+use crate::metrics::{MachinePeriods, power_series_of, series_of};
 use crate::settings::MANAGED_TAG;
 use crate::tags::OwnerTags;
 
@@ -44,6 +44,8 @@ pub(crate) struct MachineTraits {
     pub(crate) instrumented: Instrumentation,
     /// Its GPUs' utilisation series, by their place.
     pub(crate) series: Vec<MetricSeries>,
+    /// The series of the power of its GPUs, which EC2 publishes for some machines.
+    pub(crate) power: Vec<MetricSeries>,
     /// EC2 publishes a sample a minute instead of their mean over five.
     pub(crate) has_detailed_monitoring: bool,
 }
@@ -178,6 +180,8 @@ impl SimulatedMachine {
         };
         let (by_host, has_detailed_monitoring) = (chance.one_in(4), number.is_multiple_of(2));
         let series = (0..reporting).map(|gpu| series_of(if by_host { Err(&host) } else { Ok(&id) }, gpu)).collect();
+        let powered = chance.pick(&[0, gpus, gpus, gpus - 1]);
+        let power = (0..powered).map(|gpu| power_series_of(&id, gpu)).collect();
         let mut machine = Self {
             ec2,
             version: 0,
@@ -185,7 +189,7 @@ impl SimulatedMachine {
             expiry: (says.expires_at, now),
             tampered_at: 0,
             says,
-            make: MachineTraits { foreign, instrumented, series, has_detailed_monitoring },
+            make: MachineTraits { foreign, instrumented, series, power, has_detailed_monitoring },
             periods: MachinePeriods::default(),
             work: MachineWork::Train,
             work_until: now,

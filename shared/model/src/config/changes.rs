@@ -108,9 +108,13 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         }
         "local_disk" => (scratch_grace(to) < scratch_grace(from), "NVMe storage may be lost, or sooner"),
         "spare_busy" => (becomes(false.into()), "instances that work may be stopped"),
-        "gpu_below_percent" | "cpu_below_vcpus" | "network_below_mbps" | "disk_below_mbps" | "gpu_memory_held_mib" => {
-            (rises, "more counts as idle")
-        }
+        "power" => (becomes("enforce".into()), "power alone is enough to stop an instance"),
+        "gpu_below_percent"
+        | "power_below_percent"
+        | "cpu_below_vcpus"
+        | "network_below_mbps"
+        | "disk_below_mbps"
+        | "gpu_memory_held_mib" => (rises, "more counts as idle"),
         "coverage_min_percent" => (falls, "less evidence is enough for idle"),
         "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),

@@ -17,6 +17,7 @@ use crate::image_source::check_id;
 use crate::money::{USD_MAX, USD_PER_HOUR_MAX};
 use crate::ownership::{TEAM_NAME_RULE, is_team};
 use crate::time_zone::read_time_zone;
+use crate::usage::BUSY_FROM_PERCENT;
 
 pub(super) fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
@@ -32,6 +33,16 @@ pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D
         return Ok(number);
     }
     Err(serde::de::Error::custom(format!("{number} is not a share; write a number from 0 to 100")))
+}
+
+/// A share of the maximum power that is not yet work.
+pub(super) fn power<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let number = threshold(deserializer)?;
+    if number <= BUSY_FROM_PERCENT {
+        return Ok(Some(number));
+    }
+    let problem = format!("{number} is too much: from {BUSY_FROM_PERCENT} % of its maximum power on, a GPU works");
+    Err(serde::de::Error::custom(problem))
 }
 
 /// A window that `CloudWatch` can still answer: 5-minute data are kept for 63 days

@@ -100,6 +100,18 @@ impl Default for UntaggedConfig {
     }
 }
 
+/// What the power of GPUs is evidence of, where their utilisation does not report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PowerEvidence {
+    /// Of work, and of idleness of which Curfew only notifies.
+    Notify,
+    /// Of work and of idleness, like utilisation.
+    Enforce,
+    /// Of nothing: it is not read.
+    Off,
+}
+
 /// `[idle]`: what counts as idle, and what happens then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -107,6 +119,11 @@ pub struct IdleConfig {
     /// Every GPU stays below this utilisation, over the whole window.
     #[serde(deserialize_with = "checks::share")]
     pub gpu_below_percent: f64,
+    /// Effect of EC2's own metric of power.
+    pub power: PowerEvidence,
+    /// Every GPU stays below this share of its maximum power, whatever its model; absent: the threshold of its model.
+    #[serde(deserialize_with = "checks::power")]
+    pub power_below_percent: Option<f64>,
     /// Time for which everything must have been quiet.
     #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
     pub window: SignedDuration,
@@ -140,6 +157,8 @@ impl Default for IdleConfig {
     fn default() -> Self {
         Self {
             gpu_below_percent: 5.0,
+            power: PowerEvidence::Notify,
+            power_below_percent: None,
             window: SignedDuration::from_hours(1),
             coverage_min_percent: Percent(90),
             cpu_below_vcpus: 1.0,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{MetricSeries, SeriesOwners, device_of};
+use super::{BasicUse, MetricSeries, PowerReport, SeriesOwners, device_of};
 use crate::config::{JOB_METRICS_NAMESPACE, SeriesNames};
 use crate::instance::{Instance, first_label};
 
@@ -11,7 +11,7 @@ use crate::instance::{Instance, first_label};
 pub const REJECTED_SERIES_MAX: usize = 20;
 
 /// The devices of an instance that report.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeviceReport {
     /// The number of devices that should report.
     pub devices: u32,
@@ -19,6 +19,10 @@ pub struct DeviceReport {
     pub reporting: BTreeSet<String>,
     /// Series that were found, and count for none of its devices.
     pub rejected: Vec<RejectedSeries>,
+    /// What their power says, where it was read.
+    pub power: Option<Box<PowerReport>>,
+    /// What EC2's own metrics say of the instance's last days.
+    pub basic: Option<Box<BasicUse>>,
 }
 
 /// A series that counts for no device of an instance.
@@ -58,7 +62,7 @@ impl DeviceReport {
             let of_all = listed.iter().filter(|series| device_of(series, names).is_empty());
             rejected.extend(of_all.map(|series| RejectedSeries::new(series, RejectionReason::AllDevices)));
         }
-        Self { devices, reporting, rejected }
+        Self { devices, reporting, rejected, power: None, basic: None }
     }
 
     #[must_use]
@@ -183,7 +187,7 @@ mod tests {
     fn the_devices_that_do_not_report_are_named_where_they_are_numbered() {
         let check = |reporting: &[&str], expect: Option<&[u32]>| {
             let reporting = reporting.iter().map(|name| (*name).to_owned()).collect();
-            let report = DeviceReport { devices: 4, reporting, rejected: Vec::new() };
+            let report = DeviceReport { devices: 4, reporting, ..DeviceReport::default() };
             assert_eq!(report.missing().as_deref(), expect);
         };
         check(&["0", "1", "2"], Some(&[3]));

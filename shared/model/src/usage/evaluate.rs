@@ -1,15 +1,16 @@
 //! Evaluation of samples as usage.
 
+mod quiet;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use super::questions::{ec2_series, memory_of};
-use super::range::round;
 use super::{
-    BusyEvidence, DecisiveSeries, DeviceReport, IdleEvidence, LAG, MetricReading, MetricSeries, MetricSignal, PERIOD,
-    Sample, UnknownUsage, Usage, UsageMeasure, UsageWindow,
+    BUSY_FROM_PERCENT, BusyEvidence, DecisiveSeries, DeviceSeries, LAG, MetricReading, MetricSeries, MetricSignal,
+    PERIOD, Sample, UnknownUsage, Usage, UsageMeasure, UsageWindow, power_device, power_names,
 };
 use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
 use crate::instance::Instance;
@@ -17,13 +18,12 @@ use crate::moment::after;
 
 /// Returns the usage of an instance by the answers about it.
 ///
-/// `devices` are its utilisation series in the order of [`MetricSignal::Gpu`]; `names` is how its kind of accelerator reports, where that
-/// is configured.
+/// `devices` are its listed series; `names` is how its kind of accelerator reports, where that is configured.
 #[must_use]
 pub fn evaluate(
     instance: &Instance,
     answers: &BTreeMap<MetricSignal, Vec<Sample>>,
-    devices: &[MetricSeries],
+    devices: &DeviceSeries,
     names: Option<&SeriesNames>,
     window: UsageWindow,
     idle: &IdleConfig,
@@ -44,12 +44,13 @@ pub fn evaluate(
     readings.quiet(devices, names, idle).map_or_else(Usage::Unknown, Usage::Idle)
 }
 
-/// The series that showed work last, and that shows it alone; `None` if it is the CPU's, which is always asked first.
+/// The series that showed work last, and that shows it alone; `None` if it is the CPU's, which is always asked first, or of power, of which an
+/// earlier version knows nothing.
 #[must_use]
 pub fn evidence(
     instance: &Instance,
     answers: &BTreeMap<MetricSignal, Vec<Sample>>,
-    devices: &[MetricSeries],
+    devices: &DeviceSeries,
     window: UsageWindow,
     idle: &IdleConfig,
 ) -> Option<DecisiveSeries> {
@@ -62,13 +63,13 @@ pub fn evidence(
     // Of several at once the first in the order of signals: the CPU, then traffic, then the first GPU.
     let (_, signal) = shown.max_by_key(|(at, signal)| (*at, Reverse(*signal)))?;
     let series = match signal {
-        MetricSignal::Cpu | MetricSignal::GpuMemory(_) => return None,
+        MetricSignal::Cpu | MetricSignal::GpuMemory(_) | MetricSignal::GpuPower(_) => return None,
         MetricSignal::NetworkIn | MetricSignal::NetworkOut | MetricSignal::DiskRead | MetricSignal::DiskWrite => {
             ec2_series(instance, signal)
         }
         // Asked alone, it is the first of a list of one.
         MetricSignal::Gpu(place) => {
-            let series = devices.get(usize::try_from(place).ok()?)?.clone();
+            let series = devices.utilization.get(usize::try_from(place).ok()?)?.clone();
             return Some(DecisiveSeries { signal: MetricSignal::Gpu(0), series });
         }
     };
@@ -91,12 +92,12 @@ pub(super) fn memory_held(
 pub(super) fn held_by(
     instance: &Instance,
     answers: &BTreeMap<MetricSignal, Vec<Sample>>,
-    devices: &[MetricSeries],
+    devices: &DeviceSeries,
     window: UsageWindow,
     names: &SeriesNames,
 ) -> Option<DecisiveSeries> {
     let (MetricSignal::GpuMemory(place), _) = memory_held(instance, answers, window)? else { return None };
-    let device = devices.get(usize::try_from(place).ok()?)?;
+    let device = devices.utilization.get(usize::try_from(place).ok()?)?;
     Some(DecisiveSeries { signal: MetricSignal::GpuMemory(0), series: memory_of(device, names) })
 }
 
@@ -126,7 +127,7 @@ impl InstanceSamples<'_> {
         &self,
         otherwise: UnknownUsage,
         is_concerned: impl Fn(MetricSignal) -> bool,
-        devices: &[MetricSeries],
+        devices: &DeviceSeries,
         names: &SeriesNames,
     ) -> UnknownUsage {
         let concerned = self.answers.keys().copied().filter(|signal| is_concerned(*signal));
@@ -141,6 +142,7 @@ impl InstanceSamples<'_> {
         let metric = match signal {
             MetricSignal::Gpu(_) => names.utilization.clone(),
             MetricSignal::GpuMemory(_) => names.memory_used_mib.clone(),
+            MetricSignal::GpuPower(_) => power_names().utilization.clone(),
             _ => ec2_series(self.instance, signal).metric,
         };
         let is_ratio = matches!(signal, MetricSignal::Gpu(_)) && names.utilization_unit == UtilizationUnit::Ratio;
@@ -170,8 +172,13 @@ impl InstanceSamples<'_> {
         places.flat_map(|place| self.samples_of(MetricSignal::Gpu(place)).map(move |sample| (place, sample)))
     }
 
+    fn power(&self) -> impl Iterator<Item = (MetricSignal, Sample)> {
+        let signals = self.answers.keys().copied().filter(|signal| matches!(signal, MetricSignal::GpuPower(_)));
+        signals.flat_map(|signal| self.samples_of(signal).map(move |sample| (signal, sample)))
+    }
+
     /// Every sample since the window's start, with its line. Those of accelerators come last, and without their names.
-    fn against_their_lines(&self, idle: &IdleConfig) -> impl Iterator<Item = (Option<u32>, MetricReading)> {
+    fn against_their_lines(&self, idle: &IdleConfig) -> impl Iterator<Item = (Option<MetricSignal>, MetricReading)> {
         let reading = |measure: UsageMeasure, line: f64| {
             move |(at, value): Sample| (None, MetricReading { measure: measure.clone(), at, value, line })
         };
@@ -179,13 +186,19 @@ impl InstanceSamples<'_> {
         let network = self.traffic(MetricSignal::NetworkIn, MetricSignal::NetworkOut);
         let disk = self.traffic(MetricSignal::DiskRead, MetricSignal::DiskWrite);
         let gpus = self.gpus_by_place().map(|(place, (at, value))| {
-            (Some(place), MetricReading { measure: UsageMeasure::Gpu(None), at, value, line: idle.gpu_below_percent })
+            let reading = MetricReading { measure: UsageMeasure::Gpu(None), at, value, line: idle.gpu_below_percent };
+            (Some(MetricSignal::Gpu(place)), reading)
+        });
+        let power = self.power().map(|(signal, (at, value))| {
+            let reading = MetricReading { measure: UsageMeasure::GpuPower(None), at, value, line: BUSY_FROM_PERCENT };
+            (Some(signal), reading)
         });
         vcpus
             .map(reading(UsageMeasure::Cpu, idle.cpu_below_vcpus))
             .chain(network.map(reading(UsageMeasure::Network, idle.network_below_mbps)))
             .chain(disk.map(reading(UsageMeasure::Disk, idle.disk_below_mbps)))
             .chain(gpus)
+            .chain(power)
     }
 
     /// The line of one series in its own unit; of traffic, where one direction reaches that of both.
@@ -197,6 +210,7 @@ impl InstanceSamples<'_> {
             MetricSignal::DiskRead | MetricSignal::DiskWrite => Some(bytes(idle.disk_below_mbps)),
             MetricSignal::Gpu(_) => Some(idle.gpu_below_percent),
             MetricSignal::GpuMemory(_) => None,
+            MetricSignal::GpuPower(_) => Some(BUSY_FROM_PERCENT),
         }
     }
 
@@ -210,107 +224,28 @@ impl InstanceSamples<'_> {
     }
 
     /// The newest sample that reaches its line; of several at once an accelerator's, and the highest.
-    fn work(&self, devices: &[MetricSeries], names: Option<&SeriesNames>, idle: &IdleConfig) -> Option<MetricReading> {
+    fn work(&self, devices: &DeviceSeries, names: Option<&SeriesNames>, idle: &IdleConfig) -> Option<MetricReading> {
         let at_work = self.against_their_lines(idle).filter(|(_, reading)| reading.value >= reading.line);
-        let (place, reading) = at_work.max_by(|(place, one), (other_place, other)| {
-            let newer = one.at.cmp(&other.at).then(place.is_some().cmp(&other_place.is_some()));
+        let (device, reading) = at_work.max_by(|(device, one), (other_device, other)| {
+            let newer = one.at.cmp(&other.at).then(device.is_some().cmp(&other_device.is_some()));
             newer.then(one.value.total_cmp(&other.value))
         })?;
-        Some(match place {
-            Some(place) => MetricReading { measure: measure_of(MetricSignal::Gpu(place), devices, names), ..reading },
+        Some(match device {
+            Some(signal) => MetricReading { measure: measure_of(signal, devices, names), ..reading },
             None => reading,
         })
-    }
-
-    fn quiet(
-        &self,
-        devices: &[MetricSeries],
-        names: &SeriesNames,
-        idle: &IdleConfig,
-    ) -> Result<IdleEvidence, UnknownUsage> {
-        let window = self.window;
-        let coverage_min = idle.coverage_min_percent.get();
-        let is_gpu = |signal| matches!(signal, MetricSignal::Gpu(_));
-        let mut places = self.reporting_devices(devices, names);
-        let reporting = places.keys().map(|name| (*name).to_owned()).collect();
-        let report = DeviceReport::new(names.series_of(&self.instance.machine), reporting, devices, names);
-        if !report.is_full() {
-            return Err(self.impossible_or(UnknownUsage::Uninstrumented(report), is_gpu, devices, names));
-        }
-        if names.may_be_ratios(self.gpus().map(|(_, value)| value).collect::<Vec<_>>().into_iter()) {
-            return Err(UnknownUsage::UnitUnclear);
-        }
-        places.retain(|name, _| report.reporting.contains(*name));
-        let seldom = places.iter().min_by_key(|(_, coverage_percent)| **coverage_percent);
-        let (device, coverage_percent) = seldom.map_or(("", 0), |(device, percent)| (*device, *percent));
-        if coverage_percent < coverage_min {
-            let measure = UsageMeasure::Gpu(Some(device).filter(|name| !name.is_empty()).map(str::to_owned));
-            return Err(self.impossible_or(UnknownUsage::TooFewSamples(measure), is_gpu, devices, names));
-        }
-        if self.instance.machine.vcpus == 0 {
-            return Err(UnknownUsage::TooFewSamples(UsageMeasure::Cpu));
-        }
-        for (signal, measure) in [
-            (MetricSignal::Cpu, UsageMeasure::Cpu),
-            (MetricSignal::NetworkIn, UsageMeasure::Network),
-            (MetricSignal::NetworkOut, UsageMeasure::Network),
-        ] {
-            if coverage(self.samples_of(signal), window) < coverage_min || self.is_silent(signal) {
-                let seldom = UnknownUsage::TooFewSamples(measure);
-                return Err(self.impossible_or(seldom, |one| one == signal, devices, names));
-            }
-        }
-        // Disks and memory need not report. Where they report what cannot be, they are judged like the others.
-        let is_optional = |signal: &MetricSignal| {
-            matches!(signal, MetricSignal::DiskRead | MetricSignal::DiskWrite | MetricSignal::GpuMemory(_))
-        };
-        let is_unread = |signal: &MetricSignal| {
-            let has_impossible = self.reported(*signal).count() > self.samples_of(*signal).count();
-            has_impossible && (self.is_silent(*signal) || coverage(self.samples_of(*signal), window) < coverage_min)
-        };
-        if let Some(unread) = self.answers.keys().copied().filter(is_optional).find(is_unread) {
-            let seldom = UnknownUsage::TooFewSamples(measure_of(unread, devices, Some(names)));
-            return Err(self.impossible_or(seldom, |one| one == unread, devices, names));
-        }
-        let held = memory_held(self.instance, self.answers, window);
-        let gpu_memory_held_mib = held.map(|(_, mib)| mib);
-        Ok(IdleEvidence {
-            from: window.from,
-            to: window.to,
-            devices: u32::try_from(report.reporting.len()).unwrap_or(u32::MAX),
-            coverage_percent,
-            gpu_max_percent: maximum(self.gpus()),
-            cpu_max_vcpus: round(maximum(self.samples_of(MetricSignal::Cpu)) / 100.0 * self.vcpus()),
-            network_max_mbps: round(maximum(self.traffic(MetricSignal::NetworkIn, MetricSignal::NetworkOut))),
-            disk_max_mbps: self
-                .traffic(MetricSignal::DiskRead, MetricSignal::DiskWrite)
-                .map(|(_, mbps)| mbps)
-                .reduce(f64::max)
-                .map(round),
-            gpu_memory_held_mib,
-            reserved: gpu_memory_held_mib.is_some_and(|held| held > idle.gpu_memory_held_mib),
-        })
-    }
-
-    /// Each device that reported within the window, by the dimension that distinguishes it, with its coverage in percent. Several series of one
-    /// device are one device: their periods add up.
-    fn reporting_devices<'d>(&self, devices: &'d [MetricSeries], names: &SeriesNames) -> BTreeMap<&'d str, u8> {
-        let mut periods: BTreeMap<&str, BTreeSet<Timestamp>> = BTreeMap::new();
-        for (place, series) in (0..).zip(devices) {
-            let device = device_of(series, names);
-            let within = self.samples_of(MetricSignal::Gpu(place)).map(|(at, _)| at).filter(|at| *at < self.window.to);
-            periods.entry(device).or_default().extend(within);
-        }
-        periods.retain(|_, periods| !periods.is_empty());
-        periods.into_iter().map(|(device, periods)| (device, percent(periods.len(), self.window))).collect()
     }
 }
 
 /// The measure that a signal is of, with the name of its device, where that has one.
-fn measure_of(signal: MetricSignal, devices: &[MetricSeries], names: Option<&SeriesNames>) -> UsageMeasure {
+fn measure_of(signal: MetricSignal, devices: &DeviceSeries, names: Option<&SeriesNames>) -> UsageMeasure {
     let name_of = |place: u32| {
-        let series = devices.get(usize::try_from(place).ok()?)?;
+        let series = devices.utilization.get(usize::try_from(place).ok()?)?;
         Some(device_of(series, names?)).filter(|name| !name.is_empty()).map(str::to_owned)
+    };
+    let power_name_of = |place: u32| {
+        let series = devices.power.get(usize::try_from(place).ok()?)?;
+        Some(power_device(series)).filter(|name| !name.is_empty())
     };
     match signal {
         MetricSignal::Cpu => UsageMeasure::Cpu,
@@ -318,6 +253,7 @@ fn measure_of(signal: MetricSignal, devices: &[MetricSeries], names: Option<&Ser
         MetricSignal::DiskRead | MetricSignal::DiskWrite => UsageMeasure::Disk,
         MetricSignal::Gpu(place) => UsageMeasure::Gpu(name_of(place)),
         MetricSignal::GpuMemory(place) => UsageMeasure::GpuMemory(name_of(place)),
+        MetricSignal::GpuPower(place) => UsageMeasure::GpuPower(power_name_of(place)),
     }
 }
 
@@ -325,19 +261,6 @@ fn measure_of(signal: MetricSignal, devices: &[MetricSeries], names: Option<&Ser
 #[must_use]
 pub fn device_of<'s>(series: &'s MetricSeries, names: &SeriesNames) -> &'s str {
     series.dimension(&names.device_dimension).unwrap_or_default()
-}
-
-fn coverage(samples: impl Iterator<Item = Sample>, window: UsageWindow) -> u8 {
-    let within = samples.map(|(at, _)| at).filter(|at| *at < window.to);
-    percent(within.collect::<BTreeSet<_>>().len(), window)
-}
-
-fn percent(periods: usize, window: UsageWindow) -> u8 {
-    u8::try_from(periods * 100 / window.periods().max(1)).unwrap_or(100).min(100)
-}
-
-fn maximum(samples: impl Iterator<Item = Sample>) -> f64 {
-    samples.map(|(_, value)| value).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

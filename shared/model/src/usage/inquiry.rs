@@ -3,13 +3,13 @@
 //! `CloudWatch` bills by the metric, and a machine of eight GPUs has twenty-one. The first round queries the CPU and the metrics that last showed
 //! work, or held memory; that decides about busy instances. The next rounds depend on [`QueryDepth`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::evaluate::{held_by, memory_held};
 use super::questions::memory_of;
 use super::{
-    DecisiveSeries, MetricQuestion, MetricSeries, MetricSignal, Sample, Usage, UsageWindow, evaluate, evidence,
-    further_questions,
+    DecisiveSeries, DeviceSeries, MetricQuestion, MetricSeries, MetricSignal, Sample, Usage, UsageWindow, evaluate,
+    evidence, further_questions, idle_below_percent, power_device, reads_power,
 };
 use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
 use crate::instance::Instance;
@@ -24,6 +24,8 @@ pub struct UsageQuery<'a> {
     pub likely: Option<DecisiveSeries>,
     /// Depth of the query.
     pub depth: QueryDepth,
+    /// `true` if EC2's own metrics of its last days are asked for as well, should its devices not report.
+    pub looks_back: bool,
 }
 
 /// Depth of the queries about an instance that shows no work in the first round.
@@ -31,7 +33,7 @@ pub struct UsageQuery<'a> {
 pub enum QueryDepth {
     /// Everything there is to know.
     Full,
-    /// Everything, if all of its devices are listed by now: without them it stays unknown.
+    /// Everything, if all of its devices are listed by now, by utilisation or by power: without them it stays unknown.
     IfInstrumented,
     /// Everything, unless the memory that was held the last time still is: freed, it makes it one to be ended.
     UnlessHeld,
@@ -69,7 +71,7 @@ impl<'a> UsageQuery<'a> {
     /// Queries all metrics of an instance without earlier answers.
     #[must_use]
     pub const fn in_full(instance: &'a Instance, window: UsageWindow) -> Self {
-        Self { instance, window, likely: None, depth: QueryDepth::Full }
+        Self { instance, window, likely: None, depth: QueryDepth::Full, looks_back: true }
     }
 
     /// The conclusion of the first round; `None` if it is open. `complete`: whether each query of that round was answered in full.
@@ -82,8 +84,8 @@ impl<'a> UsageQuery<'a> {
         idle: &IdleConfig,
     ) -> Option<FirstRound<'a>> {
         to_percent(&mut answers, names);
-        let devices: Vec<MetricSeries> = self.likely.iter().map(|likely| likely.series.clone()).collect();
-        let usage = evaluate(self.instance, &answers, &[], None, self.window, idle);
+        let devices = DeviceSeries::from(self.likely.iter().map(|likely| likely.series.clone()).collect::<Vec<_>>());
+        let usage = evaluate(self.instance, &answers, &DeviceSeries::default(), None, self.window, idle);
         if matches!(usage, Usage::Busy(_)) {
             let shown_by = evidence(self.instance, &answers, &devices, self.window, idle);
             return Some(FirstRound::Found(QueryResult::Answered(usage, shown_by)));
@@ -112,10 +114,13 @@ impl<'a> UsageQuery<'a> {
 impl OpenQuery<'_> {
     /// Returns the questions that are left; `None` if an answer would be worth nothing.
     #[must_use]
-    pub fn questions(&self, devices: &[MetricSeries], names: Option<&SeriesNames>) -> Option<Vec<MetricQuestion>> {
-        let expected = names.map_or(u32::MAX, |names| names.series_of(&self.ask.instance.machine));
-        let listed = u32::try_from(devices.len()).unwrap_or(u32::MAX);
-        if self.ask.depth == QueryDepth::IfInstrumented && listed < expected {
+    pub fn questions(
+        &self,
+        devices: &DeviceSeries,
+        names: Option<&SeriesNames>,
+        idle: &IdleConfig,
+    ) -> Option<Vec<MetricQuestion>> {
+        if self.ask.depth == QueryDepth::IfInstrumented && !self.lists_all(devices, names, idle) {
             return None;
         }
         let known = self.answers_by_place(devices, names);
@@ -124,13 +129,23 @@ impl OpenQuery<'_> {
         Some(questions)
     }
 
+    /// True if each of its devices is listed with its utilisation, or with a power that can show it to be idle.
+    fn lists_all(&self, devices: &DeviceSeries, names: Option<&SeriesNames>, idle: &IdleConfig) -> bool {
+        let instance = self.ask.instance;
+        let has = |listed: usize, expected: u32| u32::try_from(listed).is_ok_and(|listed| listed >= expected);
+        let by_power = reads_power(instance.machine.accelerator, idle) && idle_below_percent(instance, idle).is_some();
+        let with_power = || devices.power.iter().map(power_device).collect::<BTreeSet<_>>().len();
+        names.is_some_and(|names| has(devices.utilization.len(), names.series_of(&instance.machine)))
+            || by_power && has(with_power(), instance.machine.accelerators.max(1))
+    }
+
     /// Concludes from all answers together; `None` if they are not `complete` and show no work.
     #[must_use]
     pub fn conclude(
         &self,
         mut further: BTreeMap<MetricSignal, Vec<Sample>>,
         complete: bool,
-        devices: &[MetricSeries],
+        devices: &DeviceSeries,
         names: Option<&SeriesNames>,
         idle: &IdleConfig,
     ) -> Option<QueryResult> {
@@ -152,7 +167,7 @@ impl OpenQuery<'_> {
     /// The answers of the first round, with the GPU that was asked there where it stands among all.
     fn answers_by_place(
         &self,
-        devices: &[MetricSeries],
+        devices: &DeviceSeries,
         names: Option<&SeriesNames>,
     ) -> BTreeMap<MetricSignal, Vec<Sample>> {
         let mut answers = self.answers.clone();
@@ -164,7 +179,7 @@ impl OpenQuery<'_> {
                 MetricSignal::GpuMemory(_) => names.is_some_and(|names| memory_of(device, names) == likely.series),
                 _ => *device == likely.series,
             };
-            let place = devices.iter().position(is_it);
+            let place = devices.utilization.iter().position(is_it);
             let place = place.and_then(|place| u32::try_from(place).ok());
             let signal = match likely.signal {
                 MetricSignal::Gpu(_) => place.map(MetricSignal::Gpu),

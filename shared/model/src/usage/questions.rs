@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::UsageQuery;
+use super::{PERIOD, UsageQuery};
 use crate::config::SeriesNames;
 use crate::id::ResourceId;
 use crate::instance::{Instance, first_label};
@@ -29,6 +29,8 @@ pub enum MetricSignal {
     Gpu(u32),
     /// Memory held on that device, in MiB.
     GpuMemory(u32),
+    /// Highest power of the device at this place of the list of power, in percent of its maximum.
+    GpuPower(u32),
 }
 
 /// One `CloudWatch` series.
@@ -63,6 +65,23 @@ pub struct MetricQuestion {
     pub statistic: Statistic,
     /// Start of the span, at a whole period.
     pub from: Timestamp,
+    pub period: SignedDuration,
+}
+
+/// The series of an instance's devices that are listed, in the order of their signals.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceSeries {
+    /// By [`MetricSignal::Gpu`].
+    pub utilization: Vec<MetricSeries>,
+    /// By [`MetricSignal::GpuPower`].
+    pub power: Vec<MetricSeries>,
+}
+
+impl From<Vec<MetricSeries>> for DeviceSeries {
+    /// Without a series of power.
+    fn from(utilization: Vec<MetricSeries>) -> Self {
+        Self { utilization, power: Vec::new() }
+    }
 }
 
 /// The first round: `CPUUtilization` (EC2 user guide, "Instance metrics"), and what showed work the last time.
@@ -77,7 +96,7 @@ pub fn first_questions(ask: &UsageQuery<'_>) -> Vec<MetricQuestion> {
 #[must_use]
 pub fn further_questions(
     ask: &UsageQuery<'_>,
-    devices: &[MetricSeries],
+    devices: &DeviceSeries,
     names: Option<&SeriesNames>,
 ) -> Vec<MetricQuestion> {
     let mut questions: Vec<MetricQuestion> =
@@ -85,7 +104,9 @@ pub fn further_questions(
             .into_iter()
             .map(|signal| question(ask, signal, ec2_series(ask.instance, signal)))
             .collect();
-    for (place, series) in (0..).zip(devices) {
+    let power = (0..).zip(&devices.power);
+    questions.extend(power.map(|(place, series)| question(ask, MetricSignal::GpuPower(place), series.clone())));
+    for (place, series) in (0..).zip(&devices.utilization) {
         questions.push(question(ask, MetricSignal::Gpu(place), series.clone()));
         if let Some(names) = names.filter(|names| !names.memory_used_mib.is_empty()) {
             questions.push(question(ask, MetricSignal::GpuMemory(place), memory_of(series, names)));
@@ -102,9 +123,16 @@ fn question(ask: &UsageQuery<'_>, signal: MetricSignal, series: MetricSeries) ->
         // Detailed monitoring has a sample a minute, and basic monitoring one in 5 minutes, which is their mean. By the largest, one minute
         // of one core would be work under detailed monitoring alone.
         MetricSignal::Cpu => Statistic::Average,
-        MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_) => Statistic::Maximum,
+        MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_) | MetricSignal::GpuPower(_) => Statistic::Maximum,
     };
-    MetricQuestion { instance: ask.instance.id.clone(), signal, series, statistic, from: ask.window.from }
+    MetricQuestion {
+        instance: ask.instance.id.clone(),
+        signal,
+        series,
+        statistic,
+        from: ask.window.from,
+        period: PERIOD,
+    }
 }
 
 /// The memory that is held on the device of a utilisation series.
@@ -119,7 +147,9 @@ pub(super) fn ec2_series(instance: &Instance, signal: MetricSignal) -> MetricSer
         MetricSignal::NetworkOut => "NetworkOut",
         MetricSignal::DiskRead => "EBSReadBytes",
         MetricSignal::DiskWrite => "EBSWriteBytes",
-        MetricSignal::Cpu | MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_) => "CPUUtilization",
+        MetricSignal::Cpu | MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_) | MetricSignal::GpuPower(_) => {
+            "CPUUtilization"
+        }
     };
     MetricSeries {
         namespace: "AWS/EC2".to_owned(),
@@ -174,8 +204,6 @@ pub fn devices(
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
-
     use super::*;
     use crate::fixture::{NOW, instance, time};
     use crate::usage::UsageWindow;
@@ -247,7 +275,7 @@ mod tests {
         let window = UsageWindow::ending_before(time(NOW), SignedDuration::from_hours(1));
         let ask = UsageQuery::in_full(&one, window);
         assert_eq!(show(&first_questions(&ask)), ["Cpu CPUUtilization Average"]);
-        let listed = [series(&[("InstanceId", "i-0abc"), ("index", "0")])];
+        let listed = DeviceSeries::from(vec![series(&[("InstanceId", "i-0abc"), ("index", "0")])]);
         let names = SeriesNames::default();
         let further = further_questions(&ask, &listed, Some(&names));
         assert_eq!(
@@ -261,8 +289,8 @@ mod tests {
                 "GpuMemory(0) nvidia_smi_memory_used Maximum",
             ]
         );
-        assert_eq!(further[4].series, listed[0]);
-        assert_eq!(further[5].series.dimensions, listed[0].dimensions);
+        assert_eq!(further[4].series, listed.utilization[0]);
+        assert_eq!(further[5].series.dimensions, listed.utilization[0].dimensions);
         let nameless = SeriesNames { memory_used_mib: String::new(), ..names };
         assert_eq!(further_questions(&ask, &listed, Some(&nameless)).len(), 5);
     }

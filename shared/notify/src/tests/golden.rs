@@ -113,7 +113,7 @@ fn findings() {
     assert_snapshot!(golden(&planned(instance(), &unknown(), ENFORCED)), @r#"
     Curfew cannot judge whether i-0abc (g5.xlarge) of team vision is idle at 2026-09-01 12:00 UTC.
 
-    i-0abc (g5.xlarge, owner "ada", us-east-1): its usage is unknown, so Curfew never stops it as idle: 0 of its 1 accelerators report; install the CloudWatch agent with its nvidia_gpu section. It costs $1.01/h ($734 a month; table of 2026-09-24).
+    i-0abc (g5.xlarge, owner "ada", us-east-1): its usage is unknown, so Curfew never stops it as idle: 0 of its 1 accelerators report; install the CloudWatch agent with its nvidia_gpu section (curfew metrics install). It costs $1.01/h ($734 a month; table of 2026-09-24).
     "#);
 }
 

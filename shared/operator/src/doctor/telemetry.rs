@@ -61,7 +61,7 @@ pub fn check(all: &[InstanceTelemetry<'_>], metrics: &MetricsConfig, prices: &Pr
     findings
 }
 
-const REMEDY: &str = "install the CloudWatch agent with its nvidia_gpu section (docs/deploy.md, \"GPU metrics\"), or name the metrics that \
+const REMEDY: &str = "install the CloudWatch agent with its nvidia_gpu section (curfew metrics install; docs/deploy.md, \"GPU metrics\"), or name the metrics that \
                       it publishes in [metrics] of the configuration";
 
 fn finding(
@@ -103,7 +103,7 @@ mod tests {
 
     fn telemetry(instance: &Instance, devices: u32, reporting: u32) -> InstanceTelemetry<'_> {
         let reporting = (0..reporting).map(|index| index.to_string()).collect();
-        InstanceTelemetry { instance, report: Some(DeviceReport { devices, reporting, rejected: Vec::new() }) }
+        InstanceTelemetry { instance, report: Some(DeviceReport { devices, reporting, ..DeviceReport::default() }) }
     }
 
     fn check(one: &InstanceTelemetry<'_>, found: &str, remedy: &str) {

@@ -138,6 +138,8 @@ fn asked(at: &str) -> LastInquiry {
         busy_until: None,
         shown_by: None,
         found_idle_reserved: None,
+        found_idle_by_power: false,
+        looked_back: None,
         in_full_at: None,
         idle_not_before: time(NOW),
     }

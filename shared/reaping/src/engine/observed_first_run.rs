@@ -226,6 +226,8 @@ proptest! {
             busy_until: None,
             shown_by: None,
             found_idle_reserved: found,
+            found_idle_by_power: false,
+            looked_back: None,
             in_full_at: full.then_some(at),
             idle_not_before: at,
         };

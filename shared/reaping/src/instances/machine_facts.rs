@@ -12,7 +12,7 @@ use plan::{NotifyOnlyReason, SkipReason};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::{ResourceCase, RunningCase};
 use crate::policy::Policy;
-use crate::rules::idle;
+use crate::rules::idle::{self, IdleQuality};
 
 /// Age from which an answer counts as unknown, however long the window of the instance is.
 const USAGE_AGE_MAX: SignedDuration = SignedDuration::from_hours(3);
@@ -32,12 +32,15 @@ pub fn machine_facts(instance: &Instance, activity: &ActivityCache, policy: &Pol
         Some(LastInquiry { at, found_idle_reserved: Some(_), .. }) if is_recent(*at) => LastUsage::Idle(*at),
         _ => LastUsage::Unknown,
     };
-    let holds_memory = asked.and_then(|asked| asked.found_idle_reserved).unwrap_or_default();
+    let quality = IdleQuality {
+        reserved: asked.and_then(|asked| asked.found_idle_reserved).unwrap_or_default(),
+        by_power: asked.is_some_and(|asked| asked.found_idle_by_power),
+    };
     let exemption = match case.immediate_skip().map(|skipped| skipped.reason) {
         Some(SkipReason::Protected) => Some(IdleExemption::Protected),
         Some(SkipReason::Kept) => Some(IdleExemption::Kept),
         Some(SkipReason::ForeignOwned) => controller(instance, &policy.config.managed).map(IdleExemption::Managed),
-        _ => match idle::ending(case.subject(&curfew_tags), holds_memory) {
+        _ => match idle::ending(case.subject(&curfew_tags), quality) {
             Ok(_) | Err(NotifyOnlyReason::SavesNothing) => None,
             Err(_) => Some(IdleExemption::NotifyOnly),
         },
@@ -63,6 +66,8 @@ mod tests {
             busy_until: busy_until.map(time),
             shown_by: None,
             found_idle_reserved,
+            found_idle_by_power: false,
+            looked_back: None,
             in_full_at: None,
             idle_not_before: time(at),
         }

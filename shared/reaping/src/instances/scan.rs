@@ -121,9 +121,14 @@ impl InstanceCase<'_> {
     }
 }
 
-/// `8 GPUs at 0 %`.
-fn in_short(IdleEvidence { devices, gpu_max_percent, gpu_memory_held_mib, reserved, .. }: &IdleEvidence) -> String {
+/// `8 GPUs at 0 %`, `power of 8 GPUs at 3 %`.
+fn in_short(idle: &IdleEvidence) -> String {
+    let IdleEvidence { devices, gpu_max_percent, gpu_power_max_percent, gpu_memory_held_mib, reserved, .. } = idle;
     let plural = if *devices == 1 { "" } else { "s" };
     let held = gpu_memory_held_mib.filter(|_| *reserved).map(|mib| format!(", {mib:.0} MiB held")).unwrap_or_default();
-    format!("{devices} GPU{plural} at {gpu_max_percent:.0} %{held}")
+    let (of_what, percent) = match gpu_max_percent {
+        Some(percent) => ("", *percent),
+        None => ("power of ", gpu_power_max_percent.unwrap_or_default()),
+    };
+    format!("{of_what}{devices} GPU{plural} at {percent:.0} %{held}")
 }

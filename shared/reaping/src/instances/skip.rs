@@ -136,10 +136,14 @@ impl<'a> InstanceCase<'a> {
 
     /// Reported beside any other finding: otherwise no one would notice that Curfew cannot judge it.
     pub(super) fn uninstrumented(self) -> Option<OwnerFinding> {
-        let why = describe_unknown(self.cannot_be_judged()?, self.instance, &self.policy.config.metrics);
+        let unknown = self.cannot_be_judged()?;
+        let why = describe_unknown(unknown, self.instance, &self.policy.config.metrics);
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
         let text = format!("its usage is unknown, so Curfew never stops it as idle: {why}. {cost}");
-        Some(OwnerFinding { kind: FindingKind::UsageUnknown, what: "usage-unknown".to_owned(), text })
+        let basic = if let UnknownUsage::Uninstrumented(report) = unknown { report.basic.as_ref() } else { None };
+        // Once more after a fortnight of rest.
+        let what = if basic.is_some_and(|basic| basic.is_probably_idle()) { "probably-idle" } else { "usage-unknown" };
+        Some(OwnerFinding { kind: FindingKind::UsageUnknown, what: what.to_owned(), text })
     }
 
     /// The owner is told that AWS retires its family: it may not start again once it is stopped.

@@ -6,13 +6,15 @@ use model::config::{MetricsConfig, SeriesNames};
 use model::fault::shortened;
 use model::foreign_text::quoted_unless_word;
 use model::instance::{Accelerator, Instance};
-use model::usage::{DeviceReport, MetricSeries, RejectionReason, UnknownUsage, UsageMeasure, format_impossible};
+use model::usage::{
+    BasicUse, DeviceReport, MetricSeries, PowerReport, RejectionReason, UnknownUsage, UsageMeasure, format_impossible,
+};
 
 /// The most names of one list, and the most characters of each.
 const NAMED_MAX: usize = 4;
 const NAME_CHARACTERS_MAX: usize = 64;
 
-const INSTALL: &str = "install the CloudWatch agent with its nvidia_gpu section";
+const INSTALL: &str = "install the CloudWatch agent with its nvidia_gpu section (curfew metrics install)";
 
 /// The reason, and the remedy.
 pub(crate) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metrics: &MetricsConfig) -> String {
@@ -27,7 +29,10 @@ pub(crate) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metr
             let report = DeviceReport { devices: *devices, ..DeviceReport::default() };
             describe_report(&report, instance, metrics).join("; ")
         }
-        UnknownUsage::Uninstrumented(report) => describe_report(report, instance, metrics).join("; "),
+        UnknownUsage::Uninstrumented(report) => {
+            let known = describe_known(report);
+            known.into_iter().chain(describe_report(report, instance, metrics)).collect::<Vec<_>>().join("; ")
+        }
         UnknownUsage::UnitUnclear => {
             "no sample of its utilisation is above 1, or much above, so they may be ratios or percent; set \
              `utilization_unit` to \"percent\" or \"ratio\" in the [metrics] section of its accelerators"
@@ -51,8 +56,10 @@ pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
         UnknownUsage::GangMember(member) => format!("{member} of its gang?"),
         UnknownUsage::NoMetric => "no metric configured".to_owned(),
         UnknownUsage::Silent { devices } => format!("0 of {devices} GPUs report"),
-        UnknownUsage::Uninstrumented(DeviceReport { reporting, devices, .. }) => {
-            format!("{} of {devices} GPUs report", reporting.len())
+        UnknownUsage::Uninstrumented(DeviceReport { reporting, devices, basic, .. }) => {
+            let quiet = basic.as_ref().filter(|basic| basic.is_quiet);
+            let quiet = quiet.map(|basic| format!("; {}", describe_rest(basic))).unwrap_or_default();
+            format!("{} of {devices} GPUs report{quiet}", reporting.len())
         }
         UnknownUsage::UnitUnclear => "percent or ratio?".to_owned(),
         UnknownUsage::TooFewSamples(measure) => format!("{} reports too seldom", measure_name(measure)),
@@ -62,6 +69,41 @@ pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
     }
 }
 
+/// What is known of an instance all the same: the power of its GPUs, and its CPU, network and disks.
+#[must_use]
+pub fn describe_known(report: &DeviceReport) -> Vec<String> {
+    let basic = report.basic.iter().map(|basic| describe_basic(basic));
+    basic.chain(report.power.iter().map(|power| describe_power(power))).collect()
+}
+
+fn describe_basic(basic: &BasicUse) -> String {
+    let BasicUse { days, cpu_max_vcpus, network_max_mbps, disk_max_mbps, is_quiet } = basic;
+    let disk = disk_max_mbps.map(|mbps| format!(", EBS at most {mbps:.1} Mbit/s")).unwrap_or_default();
+    let plural = if *days == 1 { "" } else { "s" };
+    let rest = if *is_quiet { format!(", so it is {}", describe_rest(basic)) } else { String::new() };
+    format!(
+        "CPU at most {cpu_max_vcpus:.1} vCPUs, network at most {network_max_mbps:.1} Mbit/s{disk} in any hour of {days} day{plural}{rest}"
+    )
+}
+
+/// `probably idle for 14 days`.
+fn describe_rest(basic: &BasicUse) -> String {
+    let plural = if basic.days == 1 { "" } else { "s" };
+    let how = if basic.is_probably_idle() { "probably idle" } else { "quiet but for its GPUs" };
+    format!("{how} for {} day{plural}", basic.days)
+}
+
+fn describe_power(PowerReport { reporting, max_percent, idle_below_percent }: &PowerReport) -> String {
+    let count = format!("EC2 reports the power of {reporting} of its GPUs");
+    let Some(most) = max_percent else { return count };
+    let proves = match idle_below_percent {
+        None => "no threshold of idleness is known for its model ([idle] power_below_percent)".to_owned(),
+        Some(line) if most < line => "that is not enough of its GPUs or of the window".to_owned(),
+        Some(line) => format!("only below {line} % it would be idle"),
+    };
+    format!("{count}, {most:.0} % of its maximum at most; {proves}")
+}
+
 fn measure_name(measure: &UsageMeasure) -> String {
     match measure {
         UsageMeasure::Cpu => "the CPU".to_owned(),
@@ -69,6 +111,8 @@ fn measure_name(measure: &UsageMeasure) -> String {
         UsageMeasure::Disk => "the disks".to_owned(),
         UsageMeasure::Gpu(None) => "the GPU".to_owned(),
         UsageMeasure::Gpu(Some(device)) => format!("GPU {}", quote_name(device)),
+        UsageMeasure::GpuPower(None) => "the power of the GPU".to_owned(),
+        UsageMeasure::GpuPower(Some(device)) => format!("the power of GPU {}", quote_name(device)),
         UsageMeasure::GpuMemory(None) => "the memory of the GPU".to_owned(),
         UsageMeasure::GpuMemory(Some(device)) => format!("the memory of GPU {}", quote_name(device)),
     }
@@ -186,7 +230,8 @@ const fn section(accelerator: Accelerator) -> &'static str {
 }
 
 /// The name of a metric, a dimension or a device, which the publisher of the metric can choose.
-pub(crate) fn quote_name(foreign: &str) -> String {
+#[must_use]
+pub fn quote_name(foreign: &str) -> String {
     quoted_unless_word(&shortened(foreign, NAME_CHARACTERS_MAX))
 }
 
@@ -317,6 +362,59 @@ mod tests {
         let measure = UsageMeasure::Gpu(Some("0, which is fine.".to_owned()));
         let unknown = UnknownUsage::TooFewSamples(measure);
         assert_eq!(summarize_unknown(&unknown), "GPU \"0, which is fine.\" reports too seldom");
+    }
+
+    #[test]
+    fn what_is_known_of_an_uninstrumented_machine_is_said() {
+        let basic = |days: u32, is_quiet: bool| BasicUse {
+            days,
+            cpu_max_vcpus: 0.2,
+            network_max_mbps: 0.1,
+            disk_max_mbps: None,
+            is_quiet,
+        };
+        let report = |basic: Option<BasicUse>, power: Option<PowerReport>| DeviceReport {
+            devices: 8,
+            basic: basic.map(Box::new),
+            power: power.map(Box::new),
+            ..DeviceReport::default()
+        };
+        let check = |report: DeviceReport, expect: &[&str], short: &str| {
+            assert_eq!(describe_known(&report), expect);
+            assert_eq!(summarize_unknown(&UnknownUsage::Uninstrumented(report)), short);
+        };
+        check(report(None, None), &[], "0 of 8 GPUs report");
+        let usual = "CPU at most 0.2 vCPUs, network at most 0.1 Mbit/s in any hour of 14 days";
+        check(
+            report(Some(basic(14, true)), None),
+            &[&format!("{usual}, so it is probably idle for 14 days")],
+            "0 of 8 GPUs report; probably idle for 14 days",
+        );
+        check(report(Some(basic(14, false)), None), &[usual], "0 of 8 GPUs report");
+        check(
+            report(Some(basic(1, true)), None),
+            &[
+                "CPU at most 0.2 vCPUs, network at most 0.1 Mbit/s in any hour of 1 day, so it is quiet but for its GPUs for 1 day",
+            ],
+            "0 of 8 GPUs report; quiet but for its GPUs for 1 day",
+        );
+        let power = |max_percent: Option<f64>, idle_below_percent: Option<f64>| {
+            Some(PowerReport { reporting: 8, max_percent, idle_below_percent })
+        };
+        let has = "EC2 reports the power of 8 of its GPUs";
+        check(report(None, power(None, None)), &[has], "0 of 8 GPUs report");
+        check(
+            report(None, power(Some(11.2), Some(5.0))),
+            &[&format!("{has}, 11 % of its maximum at most; only below 5 % it would be idle")],
+            "0 of 8 GPUs report",
+        );
+        check(
+            report(None, power(Some(11.2), None)),
+            &[&format!(
+                "{has}, 11 % of its maximum at most; no threshold of idleness is known for its model ([idle] power_below_percent)"
+            )],
+            "0 of 8 GPUs report",
+        );
     }
 
     #[test]

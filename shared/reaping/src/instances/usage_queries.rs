@@ -13,19 +13,23 @@ use model::moment::after;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::rule::Rule;
 use model::usage::{
-    ActivityCache, BusyEvidence, DecisiveSeries, LAG, LastInquiry, PERIOD, QueryDepth, QueryResult, UnknownUsage,
-    Usage, UsageQuery, UsageWindow,
+    ActivityCache, BusyEvidence, DecisiveSeries, LAG, LastInquiry, LookedBack, PERIOD, QueryDepth, QueryResult,
+    UnknownUsage, Usage, UsageQuery, UsageWindow,
 };
 use plan::SkipReason;
 
 use super::InstanceCase;
 use crate::engine::{ResourceCase, RunningCase};
 use crate::policy::{Policy, Verdict};
-use crate::rules::{self, idle};
+use crate::rules;
+use crate::rules::idle::{self, IdleQuality};
 
 /// Time between full queries of an instance that is idle but would not be ended for it, or that has no series. The queries in between only look for
 /// work.
 const IN_FULL_AFTER: SignedDuration = SignedDuration::from_hours(12);
+
+/// Time between queries of the last days of an instance whose GPUs do not report: five metrics each.
+const LOOK_BACK_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// The queries that are due now.
 #[must_use]
@@ -43,7 +47,10 @@ pub fn usage_queries<'a>(
         let asked = activity.last_inquiry(instance, now);
         let (length, depth) = (InstanceCase { instance, usage, log, standings: None, policy, now }).due_query(asked)?;
         let likely = asked.and_then(|asked| asked.shown_by.clone());
-        Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth })
+        let looked_back = asked.and_then(|asked| asked.looked_back.as_ref());
+        let looks_back = depth == QueryDepth::Full
+            && looked_back.is_none_or(|looked| now.duration_since(looked.at) >= LOOK_BACK_AFTER);
+        Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth, looks_back })
     };
     seen.iter().filter_map(ask).collect()
 }
@@ -111,7 +118,9 @@ impl InstanceCase<'_> {
             return None;
         }
         let Some(asked) = asked else { return Some(QueryDepth::Full) };
-        let notify_only = |reserved: bool| is_foreign || !self.ends_if_idle(curfew_tags, reserved);
+        let by_power = asked.found_idle_by_power;
+        let notify_only =
+            |reserved: bool| is_foreign || !self.ends_if_idle(curfew_tags, IdleQuality { reserved, by_power });
         let not_before = match asked.found_idle_reserved {
             Some(reserved) if notify_only(reserved) => after(asked.at, length),
             _ => asked.idle_not_before,
@@ -150,9 +159,9 @@ impl InstanceCase<'_> {
 
     /// `true` if Curfew would announce and end it as idle, by its present tags and configuration. In observe mode only the announcement follows,
     /// which comes as early as in enforce mode.
-    fn ends_if_idle(self, curfew_tags: &CurfewTags, reserved: bool) -> bool {
+    fn ends_if_idle(self, curfew_tags: &CurfewTags, quality: IdleQuality) -> bool {
         let is_announced = || self.announced().any(|(rule, _)| rule == Rule::Idle);
-        idle::ending(self.subject(curfew_tags), reserved).is_ok()
+        idle::ending(self.subject(curfew_tags), quality).is_ok()
             && (self.mode(curfew_tags, Rule::Idle) == Mode::Enforce || !is_announced())
     }
 
@@ -201,8 +210,9 @@ pub fn learn_usage(
             {
                 (Usage::Unknown(UnknownUsage::NotAsked), None)
             }
-            Some(QueryResult::Answered(usage, shown_by)) => {
-                let asked = new_inquiry(ask, &usage, shown_by, now);
+            Some(QueryResult::Answered(mut usage, shown_by)) => {
+                let looked_back = look_back(ask, &mut usage, known, now);
+                let asked = LastInquiry { looked_back, ..new_inquiry(ask, &usage, shown_by, now) };
                 (usage, Some(asked))
             }
             Some(QueryResult::NoWork) => {
@@ -240,6 +250,22 @@ fn inquiry_without_work(known: &LastInquiry, ask: &UsageQuery<'_>, now: Timestam
     LastInquiry { at: now, idle_not_before, ..known.clone() }
 }
 
+/// The query of an instance's last days that counts. Where this run asked none, its report gets that of an earlier run.
+fn look_back(
+    ask: &UsageQuery<'_>,
+    usage: &mut Usage,
+    known: Option<&LastInquiry>,
+    now: Timestamp,
+) -> Option<LookedBack> {
+    let before = known.and_then(|known| known.looked_back.clone());
+    let Usage::Unknown(UnknownUsage::Uninstrumented(report)) = usage else { return before };
+    if ask.looks_back {
+        return Some(LookedBack { at: now, found: report.basic.as_deref().cloned() });
+    }
+    report.basic = before.as_ref().and_then(|before| before.found.clone()).map(Box::new);
+    before
+}
+
 fn new_inquiry(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSeries>, now: Timestamp) -> LastInquiry {
     let length = window_length(ask);
     let asked = LastInquiry {
@@ -247,6 +273,8 @@ fn new_inquiry(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSer
         busy_until: None,
         shown_by,
         found_idle_reserved: None,
+        found_idle_by_power: false,
+        looked_back: None,
         in_full_at: None,
         idle_not_before: after(now, length),
     };
@@ -258,6 +286,7 @@ fn new_inquiry(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSer
         },
         Usage::Idle(quiet) => LastInquiry {
             found_idle_reserved: Some(quiet.reserved),
+            found_idle_by_power: quiet.is_by_power(),
             in_full_at: Some(now),
             idle_not_before: now,
             ..asked

@@ -5,11 +5,11 @@
 //!
 //! The window is `curfew:idle-after`, else `[idle].window`; what happens is `curfew:on-idle`, else `[idle].action`. For `SageMaker`,
 //! `[sagemaker]` has a window and an action for each kind. `SageMaker` does not report whether a notebook instance is used, so none is idle.
-//! Where GPU memory is held (a notebook, a waiting server) it is "reserved", and where NVMe storage must be kept a stop would lose it: both
-//! are notify only. `local_disk` may give such storage a longer grace.
+//! Where GPU memory is held (a notebook, a waiting server) it is "reserved", where NVMe storage must be kept a stop would lose it, and where the
+//! power of its GPUs alone shows it, `[idle] power` must say `enforce`: otherwise these are notify only. `local_disk` may give such storage a longer grace.
 
 use jiff::{SignedDuration, Timestamp};
-use model::config::{Config, RuleAction};
+use model::config::{Config, PowerEvidence, RuleAction};
 use model::curfew_tags::{CurfewTags, IdleAfter};
 use model::duration::format_duration;
 use model::instance::Instance;
@@ -28,6 +28,15 @@ use crate::subject::{Subject, SubjectKind};
 
 pub(crate) struct Idle;
 
+/// What is known of an idle instance besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct IdleQuality {
+    /// It holds GPU memory.
+    pub(crate) reserved: bool,
+    /// Only the power of its GPUs shows that it is idle.
+    pub(crate) by_power: bool,
+}
+
 impl RunningRule for Idle {
     fn rule(&self) -> Rule {
         Rule::Idle
@@ -37,10 +46,13 @@ impl RunningRule for Idle {
         if subject_window(subject).is_none() {
             return Verdict::Compliant;
         }
-        let (evidence, is_reserved) = match subject.kind {
-            SubjectKind::Instance { usage: Usage::Idle(quiet), .. } => (evidence_of_instance(quiet), quiet.reserved),
+        let (evidence, quality) = match subject.kind {
+            SubjectKind::Instance { usage: Usage::Idle(quiet), .. } => {
+                let quality = IdleQuality { reserved: quiet.reserved, by_power: quiet.is_by_power() };
+                (evidence_of_instance(quiet), quality)
+            }
             SubjectKind::SageMaker { activity: Activity::Inactive(inactive), .. } => {
-                (evidence_of_sagemaker(inactive), false)
+                (evidence_of_sagemaker(inactive), IdleQuality::default())
             }
             SubjectKind::Instance { usage: Usage::Busy(_) | Usage::Unknown(UnknownUsage::Young), .. }
             | SubjectKind::SageMaker {
@@ -50,7 +62,7 @@ impl RunningRule for Idle {
             SubjectKind::Instance { usage: Usage::Unknown(_), .. }
             | SubjectKind::SageMaker { activity: Activity::Unknown(_), .. } => return Verdict::Unknown,
         };
-        Verdict::Violated(Violation::new(evidence, due(subject, is_reserved)))
+        Verdict::Violated(Violation::new(evidence, due(subject, quality)))
     }
 
     fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
@@ -89,7 +101,7 @@ impl RunningRule for Idle {
 
     /// If it is not used until then, and holds no GPU memory.
     fn due_then(&self, subject: Subject<'_>) -> Option<DueAction> {
-        Some(due(subject, false))
+        Some(due(subject, IdleQuality::default()))
     }
 
     fn summarize(&self, evidence: &RecordedEvidence, _: &str) -> Option<String> {
@@ -102,7 +114,10 @@ impl RunningRule for Idle {
             None if evidence.details.contains_key("shown_by") => return None,
             None => {
                 let cpu = evidence.number("cpu_max_vcpus")?;
-                format!("GPU at {:.0} %, CPU {cpu:.1} vCPUs since {since}", gpu()?)
+                match evidence.number("gpu_power_max_percent") {
+                    Some(power) => format!("GPU power at {power:.0} %, CPU {cpu:.1} vCPUs since {since}"),
+                    None => format!("GPU at {:.0} %, CPU {cpu:.1} vCPUs since {since}", gpu()?),
+                }
             }
         })
     }
@@ -147,37 +162,49 @@ fn subject_window(subject: Subject<'_>) -> Option<SignedDuration> {
     }
 }
 
-fn due(subject: Subject<'_>, is_reserved: bool) -> DueAction {
+fn due(subject: Subject<'_>, quality: IdleQuality) -> DueAction {
     let grace = match subject.kind {
         SubjectKind::Instance { .. } => subject.config.idle.grace,
         SubjectKind::SageMaker { .. } => subject.config.sagemaker.grace,
     };
-    subject.announced_now(Rule::Idle, ending(subject, is_reserved), grace)
+    subject.announced_now(Rule::Idle, ending(subject, quality), grace)
 }
 
-/// The action for an idle resource, with GPU memory held or not; or why Curfew only notifies.
-pub(crate) fn ending(subject: Subject<'_>, is_reserved: bool) -> Result<ResourceAction, NotifyOnlyReason> {
+/// The action for an idle resource of this quality; or why Curfew only notifies.
+pub(crate) fn ending(subject: Subject<'_>, quality: IdleQuality) -> Result<ResourceAction, NotifyOnlyReason> {
+    // First, because no other setting would lead to an action.
+    if quality.by_power && subject.config.idle.power != PowerEvidence::Enforce {
+        return Err(NotifyOnlyReason::PowerOnly);
+    }
     let configured = match subject.kind {
         SubjectKind::Instance { .. } => subject.config.idle.action,
         SubjectKind::SageMaker { .. } => RuleAction::Stop,
     };
     let ending = subject.feasible(Rule::Idle, subject.curfew_tags.on_idle.unwrap_or(configured))?;
-    if is_reserved { Err(NotifyOnlyReason::Reserved) } else { Ok(ending) }
+    if quality.reserved { Err(NotifyOnlyReason::Reserved) } else { Ok(ending) }
 }
 
 fn evidence_of_instance(idle: &IdleEvidence) -> Evidence {
     let held = idle.gpu_memory_held_mib.map(|mib| format!(", {mib:.0} MiB of GPU memory held")).unwrap_or_default();
     let sentence = format!(
-        "idle from {} to {}: {} GPU{} at {:.0} % at most, CPU {:.2} vCPUs, network {:.2} Mbit/s{held}",
+        "idle from {} to {}: {}, CPU {:.2} vCPUs, network {:.2} Mbit/s{held}",
         idle.from,
         idle.to,
-        idle.devices,
-        if idle.devices == 1 { "" } else { "s" },
-        idle.gpu_max_percent,
+        describe_devices(idle),
         idle.cpu_max_vcpus,
         idle.network_max_mbps
     );
     Evidence::new(Rule::Idle, Facts::Idle(idle.clone()), sentence)
+}
+
+/// `8 GPUs at 0 % at most`, or `the power of 8 GPUs at most 3 % of its maximum`.
+fn describe_devices(IdleEvidence { devices, gpu_max_percent, gpu_power_max_percent, .. }: &IdleEvidence) -> String {
+    let plural = if *devices == 1 { "" } else { "s" };
+    match (gpu_max_percent, gpu_power_max_percent) {
+        (Some(percent), _) => format!("{devices} GPU{plural} at {percent:.0} % at most"),
+        (None, Some(percent)) => format!("the power of {devices} GPU{plural} at most {percent:.0} % of its maximum"),
+        (None, None) => format!("{devices} GPU{plural}"),
+    }
 }
 
 pub(crate) fn evidence_of_sagemaker(inactive: &InactiveEvidence) -> Evidence {
@@ -213,6 +240,10 @@ fn describe_reading(MetricReading { measure, at, value, line }: &MetricReading) 
             let name = name.as_deref().map(|name| format!(" {}", quote_name(name))).unwrap_or_default();
             format!("GPU{name} at {value:.0} % at {at}, above the threshold of {line} %")
         }
+        UsageMeasure::GpuPower(name) => {
+            let name = name.as_deref().map(|name| format!(" {}", quote_name(name))).unwrap_or_default();
+            format!("power of GPU{name} at {value:.0} % of its maximum at {at}, above the threshold of {line} %")
+        }
         UsageMeasure::GpuMemory(name) => {
             let name = name.as_deref().map(quote_name).unwrap_or_default();
             format!("{value:.0} MiB held on GPU {name} at {at}")
@@ -226,7 +257,7 @@ fn describe_reading(MetricReading { measure, at, value, line }: &MetricReading) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{RuleInput, busy, idle, instance, reserved, unknown};
+    use crate::fixture::{RuleInput, busy, idle, idle_by_power, instance, reserved, unknown};
     use model::instance::{PrepaidCapacity, PurchaseOption};
 
     #[derive(Debug, PartialEq)]
@@ -274,6 +305,21 @@ mod tests {
     #[test]
     fn held_memory_is_notify_only() {
         check(RuleInput::from(instance()).usage(reserved()), Outcome::NotifyOnly(NotifyOnlyReason::Reserved));
+    }
+
+    #[test]
+    fn power_alone_is_notify_only_unless_it_is_enforced() {
+        let by_power = |config: &str| RuleInput::from(instance()).usage(idle_by_power()).config(config);
+        check(by_power(""), Outcome::NotifyOnly(NotifyOnlyReason::PowerOnly));
+        check(by_power("mode = \"enforce\""), Outcome::NotifyOnly(NotifyOnlyReason::PowerOnly));
+        check(by_power("[idle]\npower = \"enforce\""), Outcome::End(ResourceAction::Stop));
+        let scratch =
+            |config: &str| RuleInput::from(instance().instance_storage(250)).usage(idle_by_power()).config(config);
+        check(scratch(""), Outcome::NotifyOnly(NotifyOnlyReason::PowerOnly));
+        check(scratch("[idle]\npower = \"enforce\""), Outcome::NotifyOnly(NotifyOnlyReason::LocalDisk));
+        let Verdict::Violated(violation) = by_power("").judge(|subject| Idle.judge(subject)) else { panic!() };
+        let said = violation.evidence.sentence;
+        assert!(said.contains(": the power of 1 GPU at most 3 % of its maximum, CPU 0.10 vCPUs"), "{said}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use jiff::SignedDuration;
-use model::usage::{MetricSeries, MetricSignal, Statistic};
+use model::usage::{MetricSeries, MetricSignal, PERIOD, Statistic};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn time(text: &str) -> Timestamp {
 fn question(number: usize, from: Timestamp) -> MetricQuestion {
     let series = MetricSeries { namespace: "N".to_owned(), metric: "m".to_owned(), dimensions: Vec::new() };
     let instance = format!("i-{number}").as_str().into();
-    MetricQuestion { instance, signal: MetricSignal::Cpu, series, statistic: Statistic::Maximum, from }
+    MetricQuestion { instance, signal: MetricSignal::Cpu, series, statistic: Statistic::Maximum, from, period: PERIOD }
 }
 
 /// Sizes of the batches, by the length of each question's span.

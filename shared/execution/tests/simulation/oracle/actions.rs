@@ -1,6 +1,7 @@
 //! Stops, terminations and starts: of which machines, for which reason, and after which announcement.
 
 use billing::budget::BudgetVerdict;
+use model::config::PowerEvidence;
 use model::curfew_tags::{EXPIRES_AT, JOB, MARKED};
 use model::id::Region;
 use model::instance::InstanceState;
@@ -261,6 +262,7 @@ fn unfounded(
         }
         Rule::Idle => match window.map(|window| machine.true_usage(window, settings, now)) {
             Some(TrueUsage::Idle { holds_memory: false }) => None,
+            Some(TrueUsage::IdleByPower) if settings.idle.power == PowerEvidence::Enforce => None,
             look => Some(format!("it looks {look:?}")),
         },
         Rule::OverBudget => (!stopping.contains(&Some(BudgetVerdict::Stop)))

@@ -1,6 +1,6 @@
 //! The truth, by the structures behind tags and configuration, and by the available samples: the oracle's own reading of the contract.
 
-use model::config::{DiskPolicy, RuleAction};
+use model::config::{DiskPolicy, PowerEvidence, RuleAction};
 use model::instance::{Accelerator, PurchaseOption};
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
@@ -21,7 +21,11 @@ pub(crate) const HOURS_NOTICE: i64 = 30 * MINUTE;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrueUsage {
     Busy,
-    Idle { holds_memory: bool },
+    Idle {
+        holds_memory: bool,
+    },
+    /// By the power of its GPUs alone.
+    IdleByPower,
     Unknown,
 }
 
@@ -146,6 +150,13 @@ impl SimulatedMachine {
         }
     }
 
+    /// The power below which its GPUs are idle: only some families have a figure with a source.
+    fn idle_power_percent(&self, settings: &SimulatedConfig) -> Option<f64> {
+        let family = self.ec2.instance_type.as_str().split('.').next().unwrap_or_default();
+        let has_source = ["g5", "g6", "g6e", "p4d", "p5"].contains(&family);
+        settings.idle.power_below_percent.or(has_source.then_some(5.0))
+    }
+
     /// The result of the samples that were available at `now`.
     pub(crate) fn true_usage(&self, window: i64, settings: &SimulatedConfig, now: i64) -> TrueUsage {
         let idle = &settings.idle;
@@ -154,7 +165,14 @@ impl SimulatedMachine {
         let from = to - periods * TICK;
         let gpus = usize::try_from(self.ec2.machine.accelerators).unwrap_or(0);
         let reporting = if self.ec2.machine.accelerator == Accelerator::Nvidia { self.make.series.len() } else { 0 };
+        let powered = if self.ec2.machine.accelerator != Accelerator::Nvidia || idle.power == PowerEvidence::Off {
+            0
+        } else {
+            self.make.power.len()
+        };
         let (mut ec2_samples, mut gpu_samples, mut held_mib) = (0, [0; 8], [None; 8]);
+        let (mut power_samples, mut power_percent) = ([0; 8], 0.0_f64);
+        let mut was_impossible = false;
         for period in self.periods.since(from).filter(|period| period.start + TICK > self.launched) {
             if period.ec2_at <= now {
                 let works = period.cpu_vcpus >= idle.cpu_below_vcpus
@@ -164,8 +182,18 @@ impl SimulatedMachine {
                     return TrueUsage::Busy;
                 }
                 ec2_samples += i64::from(period.start < to);
+                for gpu in (0..powered).filter(|gpu| period.gpu_missing.is_none_or(|missing| missing as usize != *gpu))
+                {
+                    if period.power_percent(gpu) >= 50.0 {
+                        return TrueUsage::Busy;
+                    }
+                    power_percent = power_percent.max(period.power_percent(gpu));
+                    power_samples[gpu] += i64::from(period.start < to);
+                }
             }
             if period.gpu_at <= now {
+                let missing = period.gpu_missing.filter(|gpu| (*gpu as usize) < reporting);
+                was_impossible |= period.blank.is_some() && missing.is_some();
                 for gpu in
                     (0..reporting).filter(|gpu| period.gpu_missing.is_none_or(|missing| missing as usize != *gpu))
                 {
@@ -179,6 +207,13 @@ impl SimulatedMachine {
         }
         let enough = |samples: i64| samples > 0 && samples * 100 >= idle.coverage_min_percent * periods;
         let young = from < self.launched + idle.boot_grace;
+        let by_power = self.idle_power_percent(settings).is_some_and(|line| power_percent < line)
+            && powered >= gpus
+            && power_samples[..gpus].iter().all(|count| enough(*count));
+        let all_report = reporting >= gpus && gpu_samples[..gpus].iter().all(|count| *count > 0);
+        if !young && !all_report && !was_impossible && by_power && enough(ec2_samples) {
+            return TrueUsage::IdleByPower;
+        }
         if young || reporting < gpus || !enough(ec2_samples) || !gpu_samples[..gpus].iter().all(|count| enough(*count))
         {
             return TrueUsage::Unknown;

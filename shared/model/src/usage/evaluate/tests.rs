@@ -1,6 +1,7 @@
 //! It is noon; the default window is 10:50 to 11:50, in 12 periods.
 
 mod busy;
+mod power;
 mod unknown;
 
 use jiff::SignedDuration;
@@ -9,12 +10,13 @@ use super::*;
 use crate::config::Config;
 use crate::fixture::{InstanceBuilder, NOW, instance, time};
 use crate::instance::Accelerator;
+use crate::usage::IdleEvidence;
 
 /// An instance and its samples; by default everything reports, and nothing happens.
 struct SampledInstance {
     instance: Instance,
     answers: BTreeMap<MetricSignal, Vec<Sample>>,
-    devices: Vec<MetricSeries>,
+    devices: DeviceSeries,
     names: Option<SeriesNames>,
     window: UsageWindow,
     idle: IdleConfig,
@@ -38,7 +40,7 @@ fn watched(of: InstanceBuilder, config: &str) -> SampledInstance {
     let config = Config::read(config).unwrap();
     let window = UsageWindow::ending_before(time(NOW), config.idle.window);
     let mut watched = SampledInstance {
-        devices: (0..instance.machine.accelerators).map(device).collect(),
+        devices: (0..instance.machine.accelerators).map(device).collect::<Vec<_>>().into(),
         answers: BTreeMap::new(),
         names: config.metrics.nvidia,
         window,
@@ -173,7 +175,7 @@ mod idle {
     fn two_series_of_one_device_are_one_device() {
         let driver_update = || {
             let mut watched = quiet();
-            watched.devices = vec![device(0), device(0)];
+            watched.devices = vec![device(0), device(0)].into();
             let samples = watched.answers[&MetricSignal::Gpu(0)].clone();
             watched.answers.insert(MetricSignal::Gpu(0), samples[..6].to_vec());
             watched.answers.insert(MetricSignal::Gpu(1), samples[6..].to_vec());
@@ -198,7 +200,7 @@ mod idle {
             let names =
                 SeriesNames { series_per_device: 2, device_dimension: "core".to_owned(), ..SeriesNames::default() };
             let mut watched = watched(instance().accelerators(Accelerator::Neuron, cores), "");
-            for series in &mut watched.devices {
+            for series in &mut watched.devices.utilization {
                 series.dimensions[1].0 = "core".to_owned();
             }
             watched.instance.machine.accelerators = 2;
@@ -221,7 +223,7 @@ mod idle {
     fn the_evidence_is_the_highest_of_everything() {
         let evidence =
             quiet().at_period("11:20", MetricSignal::Gpu(0), 4.0).at_period("11:25", MetricSignal::Cpu, 20.0).quiet();
-        assert_eq!((evidence.gpu_max_percent, evidence.cpu_max_vcpus), (4.0, 0.8));
+        assert_eq!((evidence.gpu_max_percent, evidence.cpu_max_vcpus), (Some(4.0), 0.8));
         assert_eq!((evidence.network_max_mbps, evidence.coverage_percent, evidence.devices), (0.2, 100, 1));
         assert_eq!((evidence.from, evidence.to), (clock("10:50"), clock("11:50")));
     }

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 
 use super::*;
+use crate::config::PowerEvidence;
 use crate::fixture::{NOW, instance, time};
 use crate::instance::Accelerator;
 use crate::usage::{BusyEvidence, DeviceReport, MetricReading, PERIOD, UnknownUsage, UsageMeasure};
@@ -33,8 +34,8 @@ fn gpu(index: usize) -> MetricSeries {
     }
 }
 
-fn gpus(count: usize) -> Vec<MetricSeries> {
-    (0..count).map(gpu).collect()
+fn gpus(count: usize) -> DeviceSeries {
+    (0..count).map(gpu).collect::<Vec<_>>().into()
 }
 
 fn samples(said: &Said) -> BTreeMap<MetricSignal, Vec<Sample>> {
@@ -102,16 +103,17 @@ fn nothing_is_asked_twice() {
     let one = four_gpus();
     let names = SeriesNames::default();
     let in_full = UsageQuery::in_full(&one, window());
-    let questions = open(&in_full, &[(MetricSignal::Cpu, 1.0)]).questions(&gpus(4), Some(&names)).unwrap();
+    let questions =
+        open(&in_full, &[(MetricSignal::Cpu, 1.0)]).questions(&gpus(4), Some(&names), &IdleConfig::default()).unwrap();
     assert_eq!(questions.len(), 4 + 2 * 4);
     let known = UsageQuery { likely: Some(shown_by(MetricSignal::Gpu(0), gpu(2))), ..in_full.clone() };
     let open_but_for_one = open(&known, &[(MetricSignal::Cpu, 1.0), (MetricSignal::Gpu(0), 0.0)]);
-    let questions = signals(&open_but_for_one.questions(&gpus(4), Some(&names)).unwrap());
+    let questions = signals(&open_but_for_one.questions(&gpus(4), Some(&names), &IdleConfig::default()).unwrap());
     assert_eq!(questions.len(), 4 + 2 * 4 - 1);
     assert!(!questions.contains(&MetricSignal::Gpu(2)));
     let of_traffic = UsageQuery { likely: Some(shown_by(MetricSignal::NetworkIn, gpu(0))), ..in_full };
     let open_but_for_one = open(&of_traffic, &[(MetricSignal::Cpu, 1.0), (MetricSignal::NetworkIn, 0.0)]);
-    let questions = signals(&open_but_for_one.questions(&gpus(4), Some(&names)).unwrap());
+    let questions = signals(&open_but_for_one.questions(&gpus(4), Some(&names), &IdleConfig::default()).unwrap());
     assert_eq!(questions.len(), 4 + 2 * 4 - 1);
     assert!(!questions.contains(&MetricSignal::NetworkIn));
 }
@@ -156,12 +158,13 @@ fn a_gpu_of_the_first_query_counts_at_its_index() {
     assert!(matches!(found, Some(QueryResult::Answered(Usage::Idle(quiet), None)) if quiet.devices == 4));
     let without_the_third = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..2]].concat(), true);
     let reporting = ["0", "1", "2"].map(str::to_owned).into();
-    let uninstrumented = UnknownUsage::Uninstrumented(DeviceReport { devices: 4, reporting, rejected: Vec::new() });
+    let uninstrumented =
+        UnknownUsage::Uninstrumented(DeviceReport { devices: 4, reporting, ..DeviceReport::default() });
     assert_eq!(without_the_third, Some(QueryResult::Answered(Usage::Unknown(uninstrumented), None)));
     let renamed = MetricSeries { metric: "of_old".to_owned(), ..gpu(2) };
     let by_an_old_metric = UsageQuery { likely: Some(shown_by(MetricSignal::Gpu(0), renamed)), ..ask.clone() };
     let open_all = self::open(&by_an_old_metric, &[(MetricSignal::Cpu, 1.0), (MetricSignal::Gpu(0), 0.0)]);
-    let questions = open_all.questions(&gpus(4), Some(&SeriesNames::default())).unwrap();
+    let questions = open_all.questions(&gpus(4), Some(&SeriesNames::default()), &IdleConfig::default()).unwrap();
     assert_eq!(questions.len(), 4 + 2 * 4, "another metric was configured since");
     let elsewhere = UsageQuery { likely: Some(shown_by(MetricSignal::Gpu(0), gpu(9))), ..ask.clone() };
     let open = self::open(&elsewhere, &[(MetricSignal::Cpu, 1.0), (MetricSignal::Gpu(0), 0.0)]);
@@ -221,7 +224,7 @@ fn held_memory_is_queried_further_once_it_is_freed() {
     let still = first(&ask, &[(MetricSignal::Cpu, 1.0), (MetricSignal::GpuMemory(0), 20_000.0)]);
     assert_eq!(still, Some(FirstRound::Found(QueryResult::NoWork)));
     let freed = open(&ask, &[(MetricSignal::Cpu, 1.0), (MetricSignal::GpuMemory(0), 3.0)]);
-    let questions = signals(&freed.questions(&gpus(4), Some(&SeriesNames::default())).unwrap());
+    let questions = signals(&freed.questions(&gpus(4), Some(&SeriesNames::default()), &IdleConfig::default()).unwrap());
     assert!(questions.len() == 4 + 2 * 4 - 1 && !questions.contains(&MetricSignal::GpuMemory(2)));
     assert!(
         matches!(first(&ask, &[(MetricSignal::Cpu, 1.0)]), Some(FirstRound::Open(_))),
@@ -235,9 +238,32 @@ fn an_unknown_instance_is_queried_further_once_its_gpus_report() {
     let names = SeriesNames::default();
     let ask = UsageQuery { depth: QueryDepth::IfInstrumented, ..UsageQuery::in_full(&one, window()) };
     let open = open(&ask, &[(MetricSignal::Cpu, 1.0)]);
-    assert_eq!(open.questions(&gpus(3), Some(&names)), None);
-    assert_eq!(open.questions(&gpus(4), None), None, "no metric is configured for its kind");
-    assert_eq!(open.questions(&gpus(4), Some(&names)).unwrap().len(), 4 + 2 * 4);
+    assert_eq!(open.questions(&gpus(3), Some(&names), &IdleConfig::default()), None);
+    assert_eq!(open.questions(&gpus(4), None, &IdleConfig::default()), None, "no metric is configured for its kind");
+    assert_eq!(open.questions(&gpus(4), Some(&names), &IdleConfig::default()).unwrap().len(), 4 + 2 * 4);
+}
+
+#[test]
+fn an_unknown_instance_is_queried_further_once_its_power_is_listed_and_can_show_idleness() {
+    let with_power = |count: usize, instance_type: &str, config: &IdleConfig| {
+        let mut one = four_gpus();
+        one.instance_type = instance_type.into();
+        let ask = UsageQuery { depth: QueryDepth::IfInstrumented, ..UsageQuery::in_full(&one, window()) };
+        let of_gpu = |gpu: usize| MetricSeries {
+            namespace: "AWS/EC2".to_owned(),
+            metric: "GPUPowerUtilization".to_owned(),
+            dimensions: vec![("InstanceId".to_owned(), "i-0abc".to_owned()), ("GpuId".to_owned(), gpu.to_string())],
+        };
+        let listed = DeviceSeries { utilization: Vec::new(), power: (0..count).map(of_gpu).collect() };
+        let open = open(&ask, &[(MetricSignal::Cpu, 1.0)]);
+        open.questions(&listed, Some(&SeriesNames::default()), config).map(|questions| questions.len())
+    };
+    let config = IdleConfig::default();
+    assert_eq!(with_power(4, "g5.12xlarge", &config), Some(4 + 4));
+    assert_eq!(with_power(3, "g5.12xlarge", &config), None);
+    assert_eq!(with_power(4, "g4dn.12xlarge", &config), None, "its model has no threshold");
+    let off = IdleConfig { power: PowerEvidence::Off, ..IdleConfig::default() };
+    assert_eq!(with_power(4, "g5.12xlarge", &off), None);
 }
 
 #[test]

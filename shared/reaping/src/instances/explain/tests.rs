@@ -125,7 +125,7 @@ fn idle_ones() {
         instance(),
         &unknown(),
         Rule::Idle,
-        "Unknown: its usage is unknown: 0 of its 1 accelerators report; install the CloudWatch agent with its nvidia_gpu section; not while this is unknown",
+        "Unknown: its usage is unknown: 0 of its 1 accelerators report; install the CloudWatch agent with its nvidia_gpu section (curfew metrics install); not while this is unknown",
     );
     check(
         instance(),
@@ -306,7 +306,7 @@ fn what_is_announced() {
         marked("2026-09-01T12:30:00Z"),
         &unknown(),
         Rule::Idle,
-        "Unknown: its usage is unknown: 0 of its 1 accelerators report; install the CloudWatch agent with its nvidia_gpu section; not while this is unknown; announced for 2026-09-01T12:30:00Z",
+        "Unknown: its usage is unknown: 0 of its 1 accelerators report; install the CloudWatch agent with its nvidia_gpu section (curfew metrics install); not while this is unknown; announced for 2026-09-01T12:30:00Z",
     );
     check(
         marked("2026-09-01T12:30:00Z"),

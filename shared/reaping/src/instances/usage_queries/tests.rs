@@ -4,11 +4,12 @@ use jiff::SignedDuration;
 use model::curfew_tags::MARKED;
 use model::instance::Tags;
 use model::notification_log::{NotificationEntry, NotificationKey};
-use model::usage::{MetricSeries, MetricSignal};
+use model::usage::{BasicUse, DeviceReport, MetricSeries, MetricSignal};
 
 use super::*;
 use crate::fixture::{
-    InstanceBuilder, NOW, busy, enforcing, idle, instance, record_of_labels, reserved, time, unknown, untagged,
+    InstanceBuilder, NOW, busy, enforcing, idle, idle_by_power, instance, record_of_labels, reserved, time, unknown,
+    untagged,
 };
 
 const ENFORCED: &str = "mode = \"enforce\"";
@@ -277,6 +278,42 @@ fn what_would_be_ended_is_asked_in_full_unless_its_memory_is_held() {
     check_depth(at_its_deadline(), &idle(), NOW, QueryDepth::Full);
     let lost_its_tags = || known(untagged(), UNTAGGED_ENFORCED);
     check_depth(lost_its_tags(), &unknown(), NOW, QueryDepth::Full);
+}
+
+#[test]
+fn what_only_its_power_shows_is_asked_for_work_alone_until_it_is_enforced() {
+    let depth = |config: &str| {
+        let known = known(instance(), config).answered(&idle_by_power());
+        check(&known, Some(if config.contains("power") { "12:05" } else { "13:00" }));
+        known.ask("13:10").map(|ask| ask.depth)
+    };
+    assert_eq!(depth(ENFORCED), Some(QueryDepth::WorkOnly));
+    assert_eq!(depth("mode = \"enforce\"\nidle.power = \"enforce\""), Some(QueryDepth::Full));
+}
+
+#[test]
+fn the_last_days_are_asked_about_once_a_day() {
+    let rested = BasicUse { days: 14, cpu_max_vcpus: 0.1, network_max_mbps: 0.1, disk_max_mbps: None, is_quiet: true };
+    let seen = |basic: Option<&BasicUse>| {
+        let report = DeviceReport { devices: 1, basic: basic.cloned().map(Box::new), ..DeviceReport::default() };
+        QueryResult::Answered(Usage::Unknown(UnknownUsage::Uninstrumented(report)), None)
+    };
+    let known = known(instance().launched("2026-08-01T00:00:00Z"), ENFORCED).with_result(NOW, seen(Some(&rested)));
+    let asks = |at: &str| {
+        let queries = usage_queries(&[&known.instance], &known.activity, &known.memory, &known.policy, time(at));
+        queries.first().map(|query| query.looks_back)
+    };
+    assert_eq!(asks("2026-09-02T00:30:00Z"), Some(false));
+    assert_eq!(asks("2026-09-02T12:30:00Z"), Some(true));
+    // In between its finding stays, so that its owner is notified once.
+    let window = UsageWindow::ending_before(time("2026-09-02T00:30:00Z"), known.policy.config.idle.window);
+    let query = UsageQuery { looks_back: false, ..UsageQuery::in_full(&known.instance, window) };
+    let results = BTreeMap::from([(known.instance.id.clone(), seen(None))]);
+    let at = time("2026-09-02T00:30:00Z");
+    let learned = learn_usage(&[&known.instance], &[query], results, &known.activity, &known.policy, at);
+    let Usage::Unknown(UnknownUsage::Uninstrumented(report)) = &learned.usages[&known.instance.id] else { panic!() };
+    assert_eq!(report.basic.as_deref(), Some(&rested));
+    assert_eq!(learned.activity.instances[&known.instance.id].looked_back.as_ref().unwrap().at, time(NOW));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn the_evidence_is_named() {
 fn it_needs_no_instrument_and_no_age() {
     let young = instance().launched("2026-09-01T11:40:00Z");
     check(&watched(young, "").at_period("11:50", MetricSignal::Cpu, 90.0), "busy until 11:55");
-    let bare = SampledInstance { devices: Vec::new(), names: None, ..quiet() };
+    let bare = SampledInstance { devices: DeviceSeries::default(), names: None, ..quiet() };
     check(&bare.without(MetricSignal::Gpu(0)).at_period("11:20", MetricSignal::Cpu, 90.0), "busy until 11:25");
 }
 

@@ -95,19 +95,19 @@ fn a_gpu_that_is_missing_or_reports_nothing_is_unknown() {
     let eight = || watched(instance().accelerators(Accelerator::Nvidia, 8), "");
     check(&eight().without(MetricSignal::Gpu(3)), "7 of 8 report");
     let mut seven_listed = eight();
-    seven_listed.devices.pop();
+    seven_listed.devices.utilization.pop();
     check(&seven_listed, "7 of 8 report");
     check(&eight().without_the_first(4, MetricSignal::Gpu(3)), "TooFewSamples(Gpu(Some(\"3\")))");
-    check(&SampledInstance { devices: Vec::new(), ..quiet() }, "0 of 1 report");
+    check(&SampledInstance { devices: DeviceSeries::default(), ..quiet() }, "0 of 1 report");
 }
 
 #[test]
 fn where_a_series_is_of_all_devices_together() {
     let mut two = watched(instance().accelerators(Accelerator::Nvidia, 2), "");
-    two.devices[1].dimensions.retain(|(key, _)| key != "index");
+    two.devices.utilization[1].dimensions.retain(|(key, _)| key != "index");
     check(&two, "1 of 2 report");
     let mut one = quiet();
-    one.devices[0].dimensions.retain(|(key, _)| key != "index");
+    one.devices.utilization[0].dimensions.retain(|(key, _)| key != "index");
     check(&one, "idle");
 }
 
