@@ -198,12 +198,12 @@ proptest! {
         let config = &policy.config;
         let names = config.metrics.series_names(stranger.machine.accelerator);
         let window = UsageWindow::ending_before(now(), SignedDuration::from_hours(1));
-        let ask = UsageQuery { instance: &stranger, window, likely: None, depth: QueryDepth::Full };
-        let devices = vec![MetricSeries { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() }];
+        let ask = UsageQuery { instance: &stranger, window, likely: None, depth: QueryDepth::Full, looks_back: true };
+        let devices = model::usage::DeviceSeries::from(vec![MetricSeries { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() }]);
         let mut answered = BTreeMap::new();
         match ask.after_first(first, true, names, &config.idle) {
             Some(FirstRound::Open(open)) => {
-                let _ = open.questions(&devices, names);
+                let _ = open.questions(&devices, names, &config.idle);
                 answered.extend(open.conclude(further, true, &devices, names, &config.idle).map(|found| (stranger.id.clone(), found)));
             }
             Some(FirstRound::Found(found)) => drop(answered.insert(stranger.id.clone(), found)),
