@@ -88,6 +88,7 @@ def test_the_role_of_reap_instances(account: Account) -> None:
 
 
 def test_the_role_of_reap_volumes(storage: VolumeAccount) -> None:
+    storage.aws.put_capacity_reservation("cr-1", InstanceType="g5.12xlarge")
     storage.orphan(tags={"curfew:job": "vision/a-0123abcd"})
     storage.untagged_volume(EUROPE, unattached_since=ago(days=20), snapshot_id="snap-0123456789abcdef0")
     storage.orphan(tags={f"k{number}": "" for number in range(46)})
@@ -202,7 +203,8 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
         storage.orphan(region=EUROPE, unattached_since=since, create_time=ago(days=90))  # announced
     storage.attach(storage.marked())  # unmarked
     storage.configure(reservations={"empty_after": "0s"})
-    storage.aws.put_capacity_reservation("cr-1", InstanceType="g5.12xlarge", TotalInstanceCount=2, AvailableInstanceCount=2)
+    reserved = {"InstanceType": "g5.12xlarge", "TotalInstanceCount": 2, "AvailableInstanceCount": 2}
+    storage.aws.put_capacity_reservation("cr-1", **reserved, Tags=[{"Key": "Team", "Value": "vision"}])
     storage.aws.put_capacity_reservation("cr-2", InstanceType="g5.12xlarge", AvailableInstanceCount=0)
     run = storage.tick()
     actions = Counter((step["evidence"]["rule"], step["action"]) for step in run.steps if step["outcome"] == "done")

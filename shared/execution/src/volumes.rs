@@ -92,7 +92,10 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     volumes.items.retain(|volume| run.is_about(&volume.region, &volume.id) || has_chosen_snapshot(volume));
     storage.volumes.gaps.extend(gaps);
     storage.volumes.gaps.extend(recalled.gaps.iter().cloned());
-    storage.volumes.gaps.extend(reservations.gaps);
+    // A region that is unseen is said once.
+    let unseen: BTreeSet<Region> =
+        storage.volumes.gaps.iter().filter(|gap| gap.kind.hides_region()).map(|gap| gap.region.clone()).collect();
+    storage.volumes.gaps.extend(reservations.gaps.into_iter().filter(|gap| !unseen.contains(&gap.region)));
     let live_jobs = live_jobs(run, &mut storage).await;
     let due = volume_use_queries(&storage, &live_jobs, &recalled.memory, policy, run.now);
     let queried_regions = regions.iter().filter(|region| due.iter().any(|ask| ask.region == **region));

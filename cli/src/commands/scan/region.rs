@@ -89,7 +89,9 @@ impl RegionScan<'_> {
         .await;
         let mut gaps = forbidden_once([instances.gaps, volumes.gaps].concat());
         gaps.extend(sagemaker.gaps);
-        gaps.extend(reservations.gaps);
+        // A region that is unseen is said once.
+        let is_unseen = gaps.iter().any(|gap| gap.kind.hides_region());
+        gaps.extend(reservations.gaps.into_iter().filter(|_| !is_unseen));
         let mut prices = instances.prices;
         prices.merge(volumes.prices);
         prices.merge(sagemaker.prices);
