@@ -135,18 +135,22 @@ const TYPES: [(&str, u32, u32, u64); 7] = [
     ("p5.48xlarge", 8, 192, 0),
 ];
 
+fn draw_purchase(foreign: Option<ForeignController>, chance: &mut RandomStream) -> PurchaseOption {
+    match chance.below(12) {
+        _ if foreign == Some(ForeignController::CapacityBlock) => PurchaseOption::CapacityBlock,
+        0 | 1 => PurchaseOption::SpotOneTime,
+        2 => PurchaseOption::SpotPersistent,
+        _ => PurchaseOption::OnDemand,
+    }
+}
+
 impl SimulatedMachine {
     pub(crate) fn launch(number: u32, regions: usize, says: OwnerTags, now: i64, chance: &mut RandomStream) -> Self {
         let (name, gpus, vcpus, instance_storage_gb) = chance.pick(&TYPES);
         let (name, accelerator) =
             if chance.one_in(25) { ("trn1.32xlarge", Accelerator::Neuron) } else { (name, Accelerator::Nvidia) };
         let foreign = ForeignController::draw(chance);
-        let purchase = match chance.below(12) {
-            _ if foreign == Some(ForeignController::CapacityBlock) => PurchaseOption::CapacityBlock,
-            0 | 1 => PurchaseOption::SpotOneTime,
-            2 => PurchaseOption::SpotPersistent,
-            _ => PurchaseOption::OnDemand,
-        };
+        let purchase = draw_purchase(foreign, chance);
         let instrumented = match chance.below(10) {
             0 => Instrumentation::No,
             1 => Instrumentation::Half,

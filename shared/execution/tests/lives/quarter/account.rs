@@ -234,6 +234,8 @@ impl ActivityDocuments for Account<'_> {
                 busy_until: (!is_idle).then_some(now),
                 shown_by: None,
                 found_idle_reserved: is_idle.then_some(false),
+                found_idle_by_power: false,
+                looked_back: None,
                 in_full_at: None,
                 idle_not_before: now,
             };

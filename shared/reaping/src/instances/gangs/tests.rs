@@ -163,8 +163,16 @@ fn queried(found: &[(&str, &str, Option<Usage>)]) -> Vec<String> {
             Usage::Idle(_) => at,
             Usage::Busy(_) | Usage::Unknown(_) => model::moment::after(at, hour),
         };
-        let asked =
-            LastInquiry { at, busy_until, shown_by: None, found_idle_reserved, in_full_at: Some(at), idle_not_before };
+        let asked = LastInquiry {
+            at,
+            busy_until,
+            shown_by: None,
+            found_idle_reserved,
+            found_idle_by_power: false,
+            looked_back: None,
+            in_full_at: Some(at),
+            idle_not_before,
+        };
         activity.instances.insert((*id).into(), asked);
     }
     let seen: Vec<&Instance> = all.iter().collect();
