@@ -157,6 +157,7 @@ pub fn evidence_of_each_rule() -> Vec<Evidence> {
             RuleInput::from(instance().tag("Project", "doom")).config("[projects]\nallowed = [\"atlas\"]"),
         ),
         evidence_of(Rule::Idle, RuleInput::from(instance()).usage(idle())),
+        evidence_of(Rule::Idle, RuleInput::from(instance()).usage(idle_by_power())),
         evidence_of(Rule::Hours, instance().tag("curfew:hours", "Mon-Fri 06:00-12:10 UTC").into()),
         evidence_of(Rule::Lifetime, instance().launched("2026-08-01T00:00:00Z").into()),
         orphaned.evidence(),

@@ -21,6 +21,9 @@ use serde_json::{Value, json};
 
 use super::{STATE_BUCKET, blocks, instance, quoted, rows, section};
 
+const POWER_SENTENCE: &str =
+    "The evidence of an `idle`, by power, is the same with `gpu_power_max_percent` instead of `gpu_max_percent`.";
+
 #[test]
 fn the_evidence_of_each_rule() {
     for evidence in reaping::fixture::evidence_of_each_rule() {
@@ -37,6 +40,9 @@ fn the_evidence_of_each_rule() {
         {
             assert!(section("### Rules").contains(sentence), "{written}");
             continue;
+        }
+        if keys.remove("gpu_power_max_percent") {
+            assert!(keys.insert("gpu_max_percent") && section("### Rules").contains(POWER_SENTENCE), "{written}");
         }
         let sentence = match &evidence.facts {
             Facts::SnapshotExpired { .. } => Some("The evidence of an `expired`, of a snapshot"),
