@@ -19,6 +19,7 @@ from .metric_data import array_of, checked_span, epoch, metric_data, result, tim
 from .refused import Refused
 
 GPU_METRIC = "nvidia_smi_utilization_gpu"
+POWER_METRIC = "GPUPowerUtilization"  # which EC2 publishes for some types, and here for none
 _LISTED_PER_PAGE = 500
 
 
@@ -28,6 +29,8 @@ class InstanceMetrics:
         self._gpu_pages = _listed(machines)
 
     def list_metrics(self, asked: dict[str, Any]) -> bytes:
+        if (asked.get("Namespace"), asked.get("MetricName")) == ("AWS/EC2", POWER_METRIC) and "Dimensions" not in asked:
+            return cbor2.dumps({"Metrics": []})
         if (asked.get("Namespace"), asked.get("MetricName")) != ("CWAgent", GPU_METRIC) or "Dimensions" in asked:
             raise Refused(f"ListMetrics of {asked} is not prepared")
         return self._gpu_pages[int(asked.get("NextToken") or 0)]

@@ -160,7 +160,7 @@ def test_no_crate_has_operators_that_panic_or_wrap() -> None:
 
 def test_pip_installs_what_builds_and_tests_curfew_only_by_hash() -> None:
     lists = [REPOSITORY / "deploy" / "requirements.txt", *(REPOSITORY / "integration").glob("requirements*.txt")]
-    assert len(lists) == 5
+    assert len(lists) == 6
     for listed in lists:
         # A package, and the lines of its hashes.
         packages = re.split(r"^(?=[^#\s])", listed.read_text(), flags=re.MULTILINE)[1:]

@@ -9,9 +9,9 @@ use billing::price::Quote;
 use billing::restoration::Restoration;
 use clap::Args;
 use model::id::{Region, ResourceId};
+use model::known_sum::KnownSum;
 use model::money;
 use model::money::Rate;
-use model::priced_sum::PricedSum;
 use operator::undo;
 use serde::Serialize;
 
@@ -260,7 +260,7 @@ fn part(
         1 => "",
         _ => "s",
     };
-    let sum = PricedSum::from_parts(costs.iter().copied().map(price::rate));
+    let sum = KnownSum::from_parts(costs.iter().copied().map(price::rate));
     let costs_them = match sum.known() {
         None => "at a price that is not known".to_owned(),
         Some(_) => format!("for {}", price::with_caveats(sum.describe(show), costs.iter().copied().flatten())),

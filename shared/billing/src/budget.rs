@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use model::config::OverBudget;
 use model::id::{Region, ResourceId, TeamName};
+use model::known_sum::KnownSum;
 use model::mode::Mode;
 use model::money::{Amount, Rate};
-use model::priced_sum::PricedSum;
 use serde::{Deserialize, Serialize};
 
 pub use books::{BudgetBooks, BudgetLimit, BudgetTerms, HOLDERS_MAX, needed_by_the_reaper};
@@ -297,9 +297,9 @@ pub struct OverBudgetEvidence {
 impl Budget {
     /// The spend, with the seconds at an unknown price that it lacks.
     #[must_use]
-    pub fn spent(&self) -> PricedSum<Amount> {
+    pub fn spent(&self) -> KnownSum<Amount> {
         let unpriced = self.unpriced.iter().fold(0_u64, |sum, one| sum.saturating_add(one.seconds));
-        PricedSum::new(self.spent_usd, unpriced)
+        KnownSum::new(self.spent_usd, unpriced)
     }
 
     /// Returns the rate of everything that runs now.

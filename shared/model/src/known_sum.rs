@@ -16,9 +16,6 @@ pub struct KnownSum<T> {
     unknown: u64,
 }
 
-/// A sum of prices.
-pub type PricedSum<T> = KnownSum<T>;
-
 impl<T: Copy + Default + PartialEq + Add<Output = T>> KnownSum<T> {
     #[must_use]
     pub const fn new(known: T, unknown: u64) -> Self {
@@ -142,7 +139,7 @@ mod tests {
     #[test]
     fn a_sum_is_shown_with_what_it_lacks() {
         let check = |parts: &[Option<Rate>], expect: [&str; 3]| {
-            let sum = PricedSum::from_parts(parts.iter().copied());
+            let sum = KnownSum::from_parts(parts.iter().copied());
             let shown = [sum.describe(|rate| rate.to_string()), sum.to_string()];
             assert_eq!([&shown[0], &shown[1], &serde_json::to_string(&sum).unwrap()], expect, "{parts:?}");
         };
@@ -165,11 +162,11 @@ mod tests {
 
     #[test]
     fn sums_are_added_with_what_they_lack() {
-        let (one, other) = (PricedSum::from_parts([Some(rate(1.0)), None]), PricedSum::from_parts([None::<Rate>]));
-        assert_eq!(one + other, PricedSum::new(rate(1.0), 2));
-        assert_eq!([one, other].into_iter().sum::<PricedSum<Rate>>(), one + other);
-        assert!(PricedSum::from_parts([Some(rate(0.0))]).is_zero() && !other.is_zero() && !one.is_zero());
-        let most = PricedSum::new(Rate::ZERO, u64::MAX);
+        let (one, other) = (KnownSum::from_parts([Some(rate(1.0)), None]), KnownSum::from_parts([None::<Rate>]));
+        assert_eq!(one + other, KnownSum::new(rate(1.0), 2));
+        assert_eq!([one, other].into_iter().sum::<KnownSum<Rate>>(), one + other);
+        assert!(KnownSum::from_parts([Some(rate(0.0))]).is_zero() && !other.is_zero() && !one.is_zero());
+        let most = KnownSum::new(Rate::ZERO, u64::MAX);
         assert_eq!((most + other).unpriced(), u64::MAX);
     }
 }

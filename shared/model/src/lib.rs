@@ -48,7 +48,5 @@ pub mod time_zone;
 pub mod usage;
 pub mod volume;
 
-pub use known_sum as priced_sum;
-
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;

@@ -12,9 +12,9 @@ use billing::price::Quote;
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, UnreadableTag, explain_unreadable, name_unreadable};
 use model::id::{Region, ResourceId, TeamName};
+use model::known_sum::KnownSum;
 use model::money::{Amount, Rate, USD_MICROS_PER_CENT};
 use model::observation::{Gap, Observation};
-use model::priced_sum::PricedSum;
 use plan::{NotifyOnlyReason, Target};
 use serde::Serialize;
 
@@ -159,9 +159,9 @@ impl FindingKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FindingTotal {
     /// Cost of a month, each part to the cent, as it is shown.
-    pub costs: PricedSum<Amount>,
+    pub costs: KnownSum<Amount>,
     /// The part of the costs that stops and deletions save. Prepaid capacity costs the same without an instance.
-    pub saves: PricedSum<Amount>,
+    pub saves: KnownSum<Amount>,
     pub findings: usize,
 }
 

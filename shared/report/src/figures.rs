@@ -8,10 +8,10 @@ use billing::ledger::{Ledger, TimeSpan};
 use billing::savings::{SavingLine, StartIndex, savings};
 use jiff::Timestamp;
 use model::id::{ResourceId, TeamName};
+use model::known_sum::{self, KnownSum};
 use model::mode::Mode;
 use model::moment::after;
 use model::money::{Amount, Rate};
-use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use crate::checkpoints::checkpoint_rows;
@@ -71,8 +71,8 @@ pub struct MonthReport {
 /// Figures that a reader looks for first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Headline {
-    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
-    pub spent: PricedSum<Amount>,
+    #[serde(rename = "spent_usd", serialize_with = "known_sum::serialize_known")]
+    pub spent: KnownSum<Amount>,
     /// Possible spend beyond `spent`.
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
@@ -87,13 +87,13 @@ pub struct Headline {
     pub forecast: Option<Amount>,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
-    #[serde(rename = "saved_usd", serialize_with = "priced_sum::serialize_known")]
-    pub saved: PricedSum<Amount>,
+    #[serde(rename = "saved_usd", serialize_with = "known_sum::serialize_known")]
+    pub saved: KnownSum<Amount>,
     /// Number of actions whose saving is unknown, which the sum lacks.
     pub unpriced_savings: u64,
     /// Present cost of the found waste.
-    #[serde(rename = "waste_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
-    pub waste: PricedSum<Rate>,
+    #[serde(rename = "waste_usd_per_hour", serialize_with = "known_sum::serialize_known")]
+    pub waste: KnownSum<Rate>,
     #[serde(rename = "spot_saved_usd")]
     pub spot_saved: Amount,
     /// `true` if the on-demand price of a job's type is unknown: then Spot saved more.
@@ -105,8 +105,8 @@ pub struct Headline {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct TeamRow {
     pub team: String,
-    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
-    pub spent: PricedSum<Amount>,
+    #[serde(rename = "spent_usd", serialize_with = "known_sum::serialize_known")]
+    pub spent: KnownSum<Amount>,
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
     /// Seconds that resources ran at an unknown price.
@@ -117,16 +117,16 @@ pub struct TeamRow {
     pub budget: Option<Amount>,
     #[serde(rename = "forecast_usd")]
     pub forecast: Option<Amount>,
-    #[serde(rename = "saved_usd", serialize_with = "priced_sum::serialize_known")]
-    pub saved: PricedSum<Amount>,
+    #[serde(rename = "saved_usd", serialize_with = "known_sum::serialize_known")]
+    pub saved: KnownSum<Amount>,
     /// Number of actions whose saving is unknown, which the sum lacks.
     pub unpriced_savings: u64,
-    #[serde(rename = "waste_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
-    pub waste: PricedSum<Rate>,
+    #[serde(rename = "waste_usd_per_hour", serialize_with = "known_sum::serialize_known")]
+    pub waste: KnownSum<Rate>,
     /// Time in which the team's instances were announced as idle; `idle_cost` is their cost in that time.
     pub idle_seconds: u64,
-    #[serde(rename = "idle_usd", serialize_with = "priced_sum::serialize_known")]
-    pub idle_cost: PricedSum<Amount>,
+    #[serde(rename = "idle_usd", serialize_with = "known_sum::serialize_known")]
+    pub idle_cost: KnownSum<Amount>,
     pub footprint: Footprint,
 }
 
@@ -312,15 +312,15 @@ fn unread_ledgers(facts: &MonthFacts) -> u64 {
 }
 
 /// Adds what is unknown without these ledgers.
-fn add_unread((spent, footprint): (&mut PricedSum<Amount>, &mut Footprint), ledgers: u64) {
-    *spent = *spent + PricedSum::new(Amount::ZERO, ledgers);
+fn add_unread((spent, footprint): (&mut KnownSum<Amount>, &mut Footprint), ledgers: u64) {
+    *spent = *spent + KnownSum::new(Amount::ZERO, ledgers);
     *footprint = std::mem::take(footprint) + Footprint::of_unread_ledgers(ledgers);
 }
 
 impl Headline {
     /// `unread` ledgers are lacking in each sum.
     fn sum(teams: &[TeamRow], jobs: &[JobRow], unread: u64) -> Self {
-        let mut spent: PricedSum<Amount> = teams.iter().map(|row| row.spent).sum();
+        let mut spent: KnownSum<Amount> = teams.iter().map(|row| row.spent).sum();
         let mut footprint: Footprint = teams.iter().map(|row| row.footprint.clone()).sum();
         add_unread((&mut spent, &mut footprint), unread);
         Self {

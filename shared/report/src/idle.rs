@@ -6,8 +6,8 @@ use billing::ledger::{Ledger, TimeSpan};
 use billing::savings::EndingAction;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId};
+use model::known_sum::KnownSum;
 use model::money::Amount;
-use model::priced_sum::PricedSum;
 use plan::report::OutcomeKind;
 
 use crate::DayActions;
@@ -17,7 +17,7 @@ use crate::spend::team_label;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IdleTime {
     pub(crate) seconds: u64,
-    pub(crate) cost: PricedSum<Amount>,
+    pub(crate) cost: KnownSum<Amount>,
 }
 
 /// Returns the idle time by team: from the first announcement that an instance is idle until the mark is removed, the instance is stopped,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use billing::energy::{AcceleratorLoad, Footprint};
 use jobs::{GpuWork, Heartbeat, JobOverview};
 use model::id::{ResourceId, TeamName};
+use model::known_sum::{self, KnownSum};
 use model::money::Amount;
-use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use crate::spend::JobSpend;
@@ -82,8 +82,8 @@ pub struct JobRow {
     /// `None` if its state is gone: only the ledger knows it.
     pub overview: Option<JobOverview>,
     /// Cost of the job's instances in the month.
-    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
-    pub spent: PricedSum<Amount>,
+    #[serde(rename = "spent_usd", serialize_with = "known_sum::serialize_known")]
+    pub spent: KnownSum<Amount>,
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
     /// Seconds that its resources ran at an unknown price.
@@ -126,7 +126,7 @@ pub(crate) fn job_rows(
                 job: name.clone(),
                 team: name.split_once('/').map(|(team, _)| TeamName::from(team)),
                 overview: by_name.get(name).map(|one| (*one).clone()),
-                spent: PricedSum::new(spend.spent, spend.unpriced_seconds),
+                spent: KnownSum::new(spend.spent, spend.unpriced_seconds),
                 uncertain: spend.uncertain,
                 unpriced_seconds: spend.unpriced_seconds,
                 spot_saved: spend.spot_saved,

@@ -5,9 +5,9 @@ use std::fmt;
 
 use billing::ledger::{Ledger, RunCost, TimeSpan};
 use jiff::{SignedDuration, Timestamp};
+use model::known_sum::{self, KnownSum};
 use model::moment::{after, before};
 use model::money::Amount;
-use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use crate::MonthFacts;
@@ -21,8 +21,8 @@ pub(crate) const BLIND_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Spend of a span, as far as prices are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PastSpend {
-    #[serde(rename = "spent_usd", serialize_with = "priced_sum::serialize_known")]
-    pub amount: PricedSum<Amount>,
+    #[serde(rename = "spent_usd", serialize_with = "known_sum::serialize_known")]
+    pub amount: KnownSum<Amount>,
     /// Seconds that resources ran at an unknown price.
     pub unpriced_seconds: u64,
 }
@@ -88,7 +88,7 @@ impl PastSpendsByTeam {
     }
 
     fn map(&self, cost: impl Fn(&BTreeMap<String, RunCost>) -> RunCost) -> PastSpends {
-        let unread = PricedSum::new(Amount::ZERO, self.unread_ledgers);
+        let unread = KnownSum::new(Amount::ZERO, self.unread_ledgers);
         let spend = |by_team: &Option<BTreeMap<String, RunCost>>| {
             let spend = PastSpend::from(cost(by_team.as_ref()?));
             Some(PastSpend { amount: spend.amount + unread, ..spend })

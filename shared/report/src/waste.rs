@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::id::{ResourceId, TeamName};
+use model::known_sum::KnownSum;
 use model::money::{Rate, usd};
-use model::priced_sum::PricedSum;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord, SkippedCost};
 use reaping::rules::summarize;
 use serde::Serialize;
@@ -109,7 +109,7 @@ impl WasteRow {
     /// The sum of the costs of these rows, with what it leaves out; where stops save less, with that sum: `$40,179.20 a month, of which stops
     /// save $0.00`.
     pub(crate) fn describe_sum(rows: &[&Self], period: &str) -> String {
-        let sum = |rate: fn(&Self) -> Option<Rate>| PricedSum::from_parts(rows.iter().map(|row| rate(row)));
+        let sum = |rate: fn(&Self) -> Option<Rate>| KnownSum::from_parts(rows.iter().map(|row| rate(row)));
         let (costs, saves) = (sum(|row| row.usd_per_hour), sum(|row| row.saves_usd_per_hour));
         let dollars = |rate: Rate| format!("${}", usd(rate.usd_cents_per_month()));
         if costs.known().is_none() {

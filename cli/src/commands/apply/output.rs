@@ -1,8 +1,8 @@
 //! The outcome of each item of the list.
 
 use model::id::{Region, ResourceId, RunId};
+use model::known_sum::{self, KnownSum};
 use model::money::Rate;
-use model::priced_sum::{self, PricedSum};
 use plan::report::{OutcomeKind, RecordedStep, RunRecord, StepOutcome};
 use serde::Serialize;
 
@@ -26,8 +26,8 @@ pub(super) struct ApplyOutput<'a> {
     changed: usize,
     not_reached: usize,
     failed: usize,
-    #[serde(rename = "saved_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
-    saved: PricedSum<Rate>,
+    #[serde(rename = "saved_usd_per_hour", serialize_with = "known_sum::serialize_known")]
+    saved: KnownSum<Rate>,
     /// The number of actions whose saving is unknown, which the sum lacks.
     unknown_prices: u64,
     #[serde(skip)]
@@ -66,7 +66,7 @@ impl<'a> ApplyOutput<'a> {
     pub(super) fn from_outcomes(record: &'a RunRecord, run: Option<RunId>, outcomes: &'a ItemOutcomes) -> Self {
         let count = |kind| outcomes.iter().filter(|(_, outcome)| outcome.kind == kind).count();
         let done = outcomes.iter().filter(|(_, outcome)| outcome.kind == OutcomeKind::Done);
-        let saved: PricedSum<Rate> = done.map(|(item, _)| item.saving()).sum();
+        let saved: KnownSum<Rate> = done.map(|(item, _)| item.saving()).sum();
         let mut steps: Vec<AppliedItem<'_>> = outcomes.iter().map(AppliedItem::from_outcome).collect();
         steps.sort_by_key(|item| (item.region, item.resource));
         Self {

@@ -11,12 +11,12 @@ use execution::{ChosenResources, RecalledLogs, Run};
 use jiff::{SignedDuration, Timestamp};
 use model::foreign_text::describe_name;
 use model::gang::Gangs;
+use model::known_sum::KnownSum;
 use model::mark::whole_second;
 use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::NotificationLogs;
 use model::observation::ObservedResource;
-use model::priced_sum::PricedSum;
 use notify::would_lose;
 use operator::review::{CurrentState, ReviewResult, review};
 use plan::report::{APPLIED, RecordedEvidence, RecordedStep, RunRecord, StepOutcome};
@@ -168,7 +168,7 @@ impl ReviewedPlan {
     /// Formats the total saving, with the caveats of its prices.
     fn saves(&self) -> String {
         let quotes = || self.plan.steps.iter().map(|step| step.saves);
-        let sum = PricedSum::from_parts(quotes().map(price::rate));
+        let sum = KnownSum::from_parts(quotes().map(price::rate));
         price::with_caveats(worth(self.function, sum), quotes().flatten())
     }
 
@@ -223,7 +223,7 @@ impl ReviewedPlan {
             table.row([
                 resource.to_string(),
                 step.action.as_str().to_owned(),
-                step.saves.map_or("?".to_owned(), |Quote { rate, .. }| worth(self.function, PricedSum::new(rate, 0))),
+                step.saves.map_or("?".to_owned(), |Quote { rate, .. }| worth(self.function, KnownSum::new(rate, 0))),
                 format!("{what}{name}"),
                 format!("{team}{owner}"),
                 region.to_string(),

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use model::foreign_text::quoted;
 use model::id::RunId;
+use model::known_sum::KnownSum;
 use model::money;
 use model::money::Rate;
-use model::priced_sum::PricedSum;
 use plan::report::{ApprovalStatus, OutcomeKind, RecordedStep, RunRecord, RunTally, RunTrace};
 use reaping::rules::summarize;
 use serde::Serialize;
@@ -127,7 +127,7 @@ fn table(record: &RunRecord, approval: &ApprovalStatus) -> Table<8> {
         let saves = match step.saves_usd_per_hour {
             _ if !step.stops_or_deletes() => "-".to_owned(),
             None => "?".to_owned(),
-            Some(saves) => worth(&record.function, PricedSum::new(saves, 0)),
+            Some(saves) => worth(&record.function, KnownSum::new(saves, 0)),
         };
         table.row([
             step.resource.to_string(),
@@ -214,7 +214,7 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
 /// The idle machines of which the run only notifies, because `local_disk` keeps their NVMe storage.
 fn withheld(record: &RunRecord) -> Option<String> {
     let count = record.withheld_by_local_disk().count();
-    let costs = PricedSum::from_parts(record.withheld_by_local_disk().map(|step| step.saves_usd_per_hour));
+    let costs = KnownSum::from_parts(record.withheld_by_local_disk().map(|step| step.saves_usd_per_hour));
     let machines = screen::counted(count, "idle instance");
     (count > 0).then(|| {
         format!(
@@ -230,7 +230,7 @@ pub(crate) fn minute(at: Timestamp) -> String {
 }
 
 /// The cost of instances is by the hour, and that of volumes by the month. A sum without any price is unknown.
-pub(crate) fn worth(function: &str, sum: PricedSum<Rate>) -> String {
+pub(crate) fn worth(function: &str, sum: KnownSum<Rate>) -> String {
     match function {
         _ if sum.is_zero() => "-".to_owned(),
         "reap-volumes" => sum.describe_shortly(money::format_monthly_rate_shortly),

@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId, TeamName};
+use model::known_sum::KnownSum;
 use model::moment::after;
 use model::money::{Amount, Rate};
-use model::priced_sum::PricedSum;
 
 use super::run::{Attribution, Pricing, PurchaseTerms, RunEntry, RunKind, earliest};
 use super::{BLIND_AFTER, Ledger, Tariff, TariffRates, TimeSpan};
@@ -99,8 +99,8 @@ pub struct RunCost {
 impl RunCost {
     /// The known cost, with the seconds that it lacks.
     #[must_use]
-    pub const fn priced_sum(self) -> PricedSum<Amount> {
-        PricedSum::new(self.amount, self.unpriced_seconds)
+    pub const fn priced_sum(self) -> KnownSum<Amount> {
+        KnownSum::new(self.amount, self.unpriced_seconds)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use model::known_sum::KnownSum;
 use model::money;
 use model::money::Rate;
-use model::priced_sum::PricedSum;
 
 use super::{PriceSource, Quote, cost, rate};
 
@@ -21,8 +21,8 @@ pub fn format_quote(quote: Option<Quote>) -> String {
 /// The sum of several costs, with what it lacks. If stops save less, both figures.
 #[must_use]
 pub fn format_quote_sum(quotes: impl Iterator<Item = Option<Quote>> + Clone) -> String {
-    let costs = PricedSum::from_parts(quotes.clone().map(cost));
-    let saves = PricedSum::from_parts(quotes.clone().map(rate));
+    let costs = KnownSum::from_parts(quotes.clone().map(cost));
+    let saves = KnownSum::from_parts(quotes.clone().map(rate));
     if costs.known().is_none() && saves.known().is_none() {
         return money::format_rate(None);
     }

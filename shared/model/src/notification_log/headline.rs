@@ -9,8 +9,8 @@ use super::NO_TEAM;
 use crate::fault::{one_line, shortened};
 use crate::foreign_text::{describe_name, quoted_unless_word, without_links};
 use crate::id::ResourceId;
+use crate::known_sum::KnownSum;
 use crate::money::{Rate, format_monthly_rate_shortly};
-use crate::priced_sum::PricedSum;
 use crate::rule::ResourceAction;
 use crate::time_zone::format_moment;
 
@@ -191,7 +191,7 @@ impl HeadlineCost {
         format_hourly: impl Fn(&Rate) -> String,
     ) -> Option<String> {
         let has_rate = |cost: &&Self| matches!(cost, Self::Hourly(_) | Self::Monthly(_));
-        let sum = PricedSum::from_parts(costs.clone().filter(has_rate).map(Self::rate));
+        let sum = KnownSum::from_parts(costs.clone().filter(has_rate).map(Self::rate));
         let at_least = if sum.is_complete() { "" } else { " at least" };
         let mut costs = costs;
         match (costs.next(), costs.next(), sum.known()) {

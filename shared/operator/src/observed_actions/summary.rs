@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::known_sum::{self, KnownSum};
 use model::money::{Amount, Rate};
-use model::priced_sum::{self, PricedSum};
 use serde::Serialize;
 
 use super::{DueState, ObservedActionRow, ObservedActions};
@@ -16,8 +16,8 @@ pub struct ObservedSummary {
     /// The most expensive first; those at an unknown price last.
     pub rows: Vec<ObservedActionRow>,
     /// Sum of the savings.
-    #[serde(rename = "would_have_saved_usd", serialize_with = "priced_sum::serialize_known")]
-    pub saved: PricedSum<Amount>,
+    #[serde(rename = "would_have_saved_usd", serialize_with = "known_sum::serialize_known")]
+    pub saved: KnownSum<Amount>,
     /// Number of rows at an unknown price, which the sum lacks.
     pub unknown_prices: u64,
     /// Number of rows whose resource was used again since.
@@ -35,7 +35,7 @@ pub struct ObservedSummary {
 pub struct ScratchTotal {
     pub machines: usize,
     #[serde(flatten)]
-    pub costs: PricedSum<Rate>,
+    pub costs: KnownSum<Rate>,
 }
 
 impl ObservedActions {
@@ -44,7 +44,7 @@ impl ObservedActions {
     pub fn finish(self) -> ObservedSummary {
         let mut rows: Vec<ObservedActionRow> = self.resources.into_values().flatten().map(|one| one.row).collect();
         rows.sort_by_key(|row| (Reverse(row.saved), row.due_since));
-        let saved = PricedSum::from_parts(rows.iter().map(|row| row.saved));
+        let saved = KnownSum::from_parts(rows.iter().map(|row| row.saved));
         ObservedSummary {
             saved,
             unknown_prices: saved.unpriced(),
@@ -52,7 +52,7 @@ impl ObservedActions {
             not_due_yet: self.not_due_yet.values().sum(),
             scratch: ScratchTotal {
                 machines: self.scratch.len(),
-                costs: PricedSum::from_parts(self.scratch.values().copied()),
+                costs: KnownSum::from_parts(self.scratch.values().copied()),
             },
             is_truncated: self.is_truncated,
             rows,

@@ -1,6 +1,6 @@
 //! Runs of every five minutes on Tuesday, 2026-09-01, at $12 an hour for each instance: a run costs $1.
 
-use model::priced_sum::PricedSum;
+use model::known_sum::KnownSum;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ fn an_unknown_price_is_never_zero() {
     unknown["saves_usd_per_hour"] = Value::Null;
     let run = || (vec![due("i-1"), unknown.clone()], json!({}));
     let both = summary(&[run(), run()]);
-    assert_eq!((both.saved, both.unknown_prices), (PricedSum::new(Amount::from_usd(1.0), 1), 1));
+    assert_eq!((both.saved, both.unknown_prices), (KnownSum::new(Amount::from_usd(1.0), 1), 1));
     assert_eq!(both.rows.iter().map(|row| row.saved).collect::<Vec<_>>(), [Some(Amount::from_usd(1.0)), None]);
     assert_eq!(
         both.describe("7d")[0],

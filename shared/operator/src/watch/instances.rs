@@ -7,9 +7,9 @@ use billing::price;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::{Instance, InstanceState};
+use model::known_sum::KnownSum;
 use model::money::Rate;
 use model::notification_log::{NotificationLog, NotificationLogs};
-use model::priced_sum::PricedSum;
 use model::usage::ActivityCache;
 use plan::report::RunRecord;
 use reaping::instances::{explain, learn_usage};
@@ -55,7 +55,7 @@ pub struct InstanceTotals {
     pub running: usize,
     pub others: usize,
     #[serde(flatten)]
-    pub costs: PricedSum<Rate>,
+    pub costs: KnownSum<Rate>,
 }
 
 impl InstanceTotals {

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use model::duration;
 use model::id::{Region, RunId};
 use model::instance::Instance;
+use model::known_sum::KnownSum;
 use model::mode::Mode;
 use model::money::Rate;
-use model::priced_sum::PricedSum;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub struct AwaitingApproval {
     pub actions: usize,
     /// Saving by these actions.
     #[serde(flatten)]
-    pub saves: PricedSum<Rate>,
+    pub saves: KnownSum<Rate>,
 }
 
 impl RunLine {

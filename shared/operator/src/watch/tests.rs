@@ -2,9 +2,9 @@
 
 use ::jobs::Phase;
 use billing::budget::Budget;
+use model::known_sum::KnownSum;
 use model::mode::Mode;
 use model::money::{Amount, Rate};
-use model::priced_sum::PricedSum;
 use model::usage::LastInquiry;
 use proptest::prelude::*;
 use reaping::fixture::{InstanceBuilder, NOW, instance, jobs, log_of_instances, log_of_labels, placed, time, untagged};
@@ -240,7 +240,7 @@ fn the_dearest_comes_first_and_an_unknown_price_is_not_nothing() {
     let ids: Vec<&str> = shown.instances.iter().map(|row| row.instance.as_str()).collect();
     assert_eq!(ids, ["i-large", "i-small", "i-spot", "i-unknown", "i-stopped"]);
     let known = Rate::from_usd_micros_per_hour(55_040_000 + 1_006_000);
-    let expect = InstanceTotals { running: 4, others: 1, costs: PricedSum::new(known, 2) };
+    let expect = InstanceTotals { running: 4, others: 1, costs: KnownSum::new(known, 2) };
     assert_eq!(shown.totals, expect);
 }
 

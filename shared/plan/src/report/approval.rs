@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, RunId};
+use model::known_sum::KnownSum;
 use model::money::Rate;
-use model::priced_sum::PricedSum;
 
 use super::{APPLIED, OutcomeKind, RecordedStep, RunRecord};
 
@@ -22,7 +22,7 @@ pub struct RunTrace {
 #[derive(Debug, Clone, PartialEq)]
 struct TracedAction {
     item: (Region, ResourceId),
-    saves: PricedSum<Rate>,
+    saves: KnownSum<Rate>,
     outcome: OutcomeKind,
 }
 
@@ -71,7 +71,7 @@ pub struct ApprovalStatus {
     /// Number of actions that still await approval.
     pub waiting: usize,
     /// Saving that these actions would bring.
-    pub at_stake: PricedSum<Rate>,
+    pub at_stake: KnownSum<Rate>,
 }
 
 impl ApprovalStatus {
@@ -161,7 +161,7 @@ mod tests {
         let dollars = u64::try_from(waiting).unwrap();
         assert_eq!((status.waiting, status.done()), (waiting, done));
         let at_stake = Rate::from_usd_micros_per_hour(dollars * 1_000_000);
-        assert_eq!(status.at_stake, PricedSum::new(at_stake, 0));
+        assert_eq!(status.at_stake, KnownSum::new(at_stake, 0));
         assert_eq!(status.applied_by.iter().map(RunId::as_str).collect::<Vec<_>>(), applied_by);
         assert_eq!(status.superseded_by.as_ref().map(RunId::as_str), superseded_by);
     }

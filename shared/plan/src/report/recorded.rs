@@ -10,9 +10,9 @@ use std::num::NonZeroU64;
 use billing::price;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, RunId};
+use model::known_sum::{self, KnownSum};
 use model::mode::Mode;
 use model::money::Rate;
-use model::priced_sum::{self, PricedSum};
 use model::rule::Rule;
 use model::sagemaker::EndpointOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -148,14 +148,14 @@ pub struct RunTally {
     /// Actions that await approval.
     pub waiting: usize,
     /// Saving by the actions that were carried out.
-    #[serde(rename = "saved_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
-    pub saved: PricedSum<Rate>,
+    #[serde(rename = "saved_usd_per_hour", serialize_with = "known_sum::serialize_known")]
+    pub saved: KnownSum<Rate>,
     /// Saving that the actions in observe mode would bring.
-    #[serde(rename = "would_save_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
-    pub would_save: PricedSum<Rate>,
+    #[serde(rename = "would_save_usd_per_hour", serialize_with = "known_sum::serialize_known")]
+    pub would_save: KnownSum<Rate>,
     /// Saving that the actions that await approval would bring.
-    #[serde(rename = "at_stake_usd_per_hour", serialize_with = "priced_sum::serialize_known")]
-    pub at_stake: PricedSum<Rate>,
+    #[serde(rename = "at_stake_usd_per_hour", serialize_with = "known_sum::serialize_known")]
+    pub at_stake: KnownSum<Rate>,
     /// Number of these actions whose saving is unknown, which the sums lack; absent if they lack none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_prices: Option<NonZeroU64>,
@@ -260,8 +260,8 @@ impl RecordedStep {
 
     /// Returns the saving by the step, which is nothing where it stops or deletes nothing.
     #[must_use]
-    pub fn saving(&self) -> PricedSum<Rate> {
-        if self.stops_or_deletes() { PricedSum::from_parts([self.saves_usd_per_hour]) } else { PricedSum::default() }
+    pub fn saving(&self) -> KnownSum<Rate> {
+        if self.stops_or_deletes() { KnownSum::from_parts([self.saves_usd_per_hour]) } else { KnownSum::default() }
     }
 
     /// A scheduled action that was not reached needs no approval: the next run repeats it.

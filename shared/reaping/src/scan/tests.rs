@@ -125,8 +125,8 @@ fn what_an_end_saves_is_known_or_not_or_nothing() {
     assert!(named.ends_with(&format!("until you release that capacity: `{command}`")), "{named}");
 }
 
-fn usd(usd: f64, unpriced: u64) -> PricedSum<Amount> {
-    PricedSum::new(Amount::from_usd(usd), unpriced)
+fn usd(usd: f64, unpriced: u64) -> KnownSum<Amount> {
+    KnownSum::new(Amount::from_usd(usd), unpriced)
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use model::duration;
 use model::id::TeamName;
+use model::known_sum::KnownSum;
 use model::mode::Mode;
 use model::money::Amount;
 use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
-use model::priced_sum::PricedSum;
 
 use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_no_team};
 use crate::budget::{Budget, BudgetRemainder, BudgetVerdict, observation_gap};
@@ -149,7 +149,7 @@ impl BudgetRow {
 /// Describes the burn rate, which is unknown rather than zero where something has no price.
 fn describe_burn(budget: &Budget) -> String {
     let unpriced = u64::try_from(budget.unpriced.len()).unwrap_or(u64::MAX);
-    PricedSum::new(budget.burn(), unpriced).known().map_or_else(|| "unknown".to_owned(), |rate| rate.to_string())
+    KnownSum::new(budget.burn(), unpriced).known().map_or_else(|| "unknown".to_owned(), |rate| rate.to_string())
 }
 
 fn over_by(budget: &Budget) -> Option<Amount> {

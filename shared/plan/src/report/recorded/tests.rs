@@ -119,7 +119,7 @@ fn a_run_in_figures() {
         step("stop", "idle", "already-gone"),
         step("stop", "idle", "failed"),
     ]);
-    let rate = |usd_micros| PricedSum::new(Rate::from_usd_micros_per_hour(usd_micros), 0);
+    let rate = |usd_micros| KnownSum::new(Rate::from_usd_micros_per_hour(usd_micros), 0);
     assert_eq!(
         read(record("run-1", steps)).tally(),
         RunTally {
@@ -147,11 +147,11 @@ fn a_sum_without_a_price_is_unknown() {
     let tally = read(record("run-1", json!([unpriced, mark]))).tally();
     assert_eq!(
         (tally.saved, tally.would_save, tally.unknown_prices),
-        (PricedSum::new(Rate::ZERO, 1), PricedSum::default(), NonZeroU64::new(1))
+        (KnownSum::new(Rate::ZERO, 1), KnownSum::default(), NonZeroU64::new(1))
     );
     let json = serde_json::to_value(tally).unwrap();
     assert_eq!((&json["saved_usd_per_hour"], &json["would_save_usd_per_hour"]), (&Value::Null, &json!(0.0)));
-    let waits = ApprovalStatus { waiting: 1, at_stake: PricedSum::new(Rate::ZERO, 1), ..ApprovalStatus::default() };
+    let waits = ApprovalStatus { waiting: 1, at_stake: KnownSum::new(Rate::ZERO, 1), ..ApprovalStatus::default() };
     assert_eq!(tally.after_approval(&waits).unknown_prices, NonZeroU64::new(2));
 }
 
