@@ -12,15 +12,18 @@ from moto.core.responses import ActionResult
 from moto.ec2.models import EC2Backend
 from moto.ec2.responses.spot_instances import SpotInstances
 
+from . import put_resources
+
+_KIND = "capacity_reservations"
+
 
 def apply() -> None:
     SpotInstances.describe_capacity_reservations = _describe_capacity_reservations
 
 
 def put(backend: EC2Backend, reservation_id: str, fields: dict[str, Any]) -> None:
-    """An active one, with EC2's names for its fields. The store lives in moto's backend, so that moto's reset empties it."""
-    reservations: dict[str, dict[str, Any]] = backend.__dict__.setdefault("capacity_reservations", {})
-    reservations[reservation_id] = {
+    """An active one, with EC2's names for its fields."""
+    active = {
         "CapacityReservationId": reservation_id,
         "OwnerId": backend.account_id,
         "InstancePlatform": "Linux/UNIX",
@@ -33,14 +36,9 @@ def put(backend: EC2Backend, reservation_id: str, fields: dict[str, Any]) -> Non
         "EndDateType": "unlimited",
         "InstanceMatchCriteria": "open",
         "ReservationType": "default",
-        **fields,
     }
+    put_resources.put(backend, _KIND, reservation_id, active | fields)
 
 
 def _describe_capacity_reservations(response: SpotInstances) -> ActionResult:
-    filters = response._filters_from_querystring()
-    if filters.keys() - {"state"}:
-        raise NotImplementedError(f"filters {sorted(filters)}")
-    known = response.ec2_backend.__dict__.get("capacity_reservations", {}).values()
-    found = [one for one in known if "state" not in filters or one["State"] in filters["state"]]
-    return ActionResult({"CapacityReservations": found})
+    return ActionResult({"CapacityReservations": put_resources.in_states(response, _KIND)})

@@ -13,9 +13,12 @@ from moto.core.responses import ActionResult
 from moto.ec2.models import EC2Backend
 from moto.ec2.responses.reserved_instances import ReservedInstances
 
+from . import put_resources
 from .aws_call import AwsCall
 from .errors import error_response
 from .http_message import Request, Response
+
+_KIND = "reserved_instances"
 
 
 def apply() -> None:
@@ -23,9 +26,8 @@ def apply() -> None:
 
 
 def put_reserved(backend: EC2Backend, reservation_id: str, fields: dict[str, Any]) -> None:
-    """Active ones, with EC2's names for their fields. The store lives in moto's backend, so that moto's reset empties it."""
-    reservations: dict[str, dict[str, Any]] = backend.__dict__.setdefault("reserved_instances", {})
-    reservations[reservation_id] = {
+    """Active ones, with EC2's names for their fields."""
+    active = {
         "ReservedInstancesId": reservation_id,
         "InstanceCount": 1,
         "ProductDescription": "Linux/UNIX",
@@ -35,17 +37,12 @@ def put_reserved(backend: EC2Backend, reservation_id: str, fields: dict[str, Any
         "Start": datetime(2026, 1, 1, tzinfo=timezone.utc),
         "End": datetime(2099, 1, 1, tzinfo=timezone.utc),
         "Duration": 94_608_000,
-        **fields,
     }
+    put_resources.put(backend, _KIND, reservation_id, active | fields)
 
 
 def _describe_reserved_instances(response: ReservedInstances) -> ActionResult:
-    filters = response._filters_from_querystring()
-    if filters.keys() - {"state"}:
-        raise NotImplementedError(f"filters {sorted(filters)}")
-    known = response.ec2_backend.__dict__.get("reserved_instances", {}).values()
-    found = [one for one in known if "state" not in filters or one["State"] in filters["state"]]
-    return ActionResult({"ReservedInstances": found})
+    return ActionResult({"ReservedInstances": put_resources.in_states(response, _KIND)})
 
 
 class SavingsPlans:

@@ -111,7 +111,7 @@ pub(super) async fn pass_on_lost_work(agent: &Agent) {
     let Ok(MachineDocument::Believed(beat)) = agent.store.read_heartbeat(&agent.identity.job, before).await else {
         return;
     };
-    let lost = beat.said.warnings.iter().find(|one| one.kind == AgentWarningKind::LostAtSignal);
+    let lost = beat.heartbeat.warnings.iter().find(|one| one.kind == AgentWarningKind::LostAtSignal);
     if let Some(lost) = lost.filter(|lost| !lost.words.starts_with(PASSED_ON)) {
         agent.warn_owner(AgentWarningKind::LostAtSignal, &format!("{PASSED_ON}{before}: {}", lost.words));
     }

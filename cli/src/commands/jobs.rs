@@ -90,7 +90,7 @@ async fn overviews(store: &Store, jobs: Vec<Job>, now: Timestamp) -> Vec<JobOver
             return overview;
         }
         match store.read_heartbeat(&job.job, job.machine_attempt()).await {
-            Ok(MachineDocument::Believed(beat)) => overview.with_step_time(&beat.said, beat.at),
+            Ok(MachineDocument::Believed(beat)) => overview.with_step_time(&beat.heartbeat, beat.at),
             Ok(MachineDocument::Absent | MachineDocument::Refused(_)) | Err(_) => overview,
         }
     });

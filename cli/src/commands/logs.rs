@@ -129,7 +129,7 @@ async fn print_whole(store: &Store, job: &Job, attempt: Option<u32>) -> Result<C
         let (heartbeat, exit) =
             futures::join!(store.read_heartbeat(&job.job, attempt), store.read_exit(&job.job, attempt));
         let (heartbeat, exit) = (heartbeat?.into_parts().0, exit?.into_parts().0);
-        let heartbeat = heartbeat.as_ref().map(|heartbeat| (heartbeat.at, &heartbeat.said));
+        let heartbeat = heartbeat.as_ref().map(|heartbeat| (heartbeat.at, &heartbeat.heartbeat));
         let has_ended = attempt < job.attempt || matches!(job.phase, Phase::Ended(_));
         if has_ended && let Some(line) = describe_attempt_end(attempt, heartbeat, exit.as_ref()) {
             screen::print_log(format!("[curfew] {}\n", screen::plain(&line)).as_bytes());

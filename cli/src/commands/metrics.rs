@@ -178,7 +178,7 @@ impl Regions {
 }
 
 impl Fleet {
-    /// What reports of each instance. A region whose metrics cannot be listed is a gap.
+    /// The sources that report of each instance. A region whose metrics cannot be listed is a gap.
     async fn sources(&self, context: &CommandContext) -> (Vec<MetricSources<'_>>, Vec<Gap>) {
         let (mut all, mut gaps) = (Vec::new(), self.gaps.clone());
         let mut by_region: BTreeMap<&Region, Vec<&Instance>> = BTreeMap::new();
@@ -203,18 +203,18 @@ impl Fleet {
         let Config { metrics, idle, .. } = &self.config;
         let (mut memory, mut power) = (BTreeMap::new(), BTreeMap::new());
         for accelerator in [Accelerator::Nvidia, Accelerator::Amd, Accelerator::Neuron] {
-            let of_kind: Vec<&Instance> =
+            let silent: Vec<&Instance> =
                 here.iter().copied().filter(|one| one.machine.accelerator == accelerator).collect();
-            if of_kind.is_empty() {
+            if silent.is_empty() {
                 continue;
             }
             if let Some(names) = metrics.series_names(accelerator).and_then(memory_names) {
                 let name_of = |series: &_| device_of(series, &names).to_owned();
-                memory.extend(execution::listed_devices(&context.aws, region, &of_kind, &names, name_of).await?);
+                memory.extend(execution::listed_devices(&context.aws, region, &silent, &names, name_of).await?);
             }
             if reads_power(accelerator, idle) {
                 let names = power_names();
-                power.extend(execution::listed_devices(&context.aws, region, &of_kind, names, power_device).await?);
+                power.extend(execution::listed_devices(&context.aws, region, &silent, names, power_device).await?);
             }
         }
         let mut reports = execution::device_reports(&context.aws, region, here, metrics).await?;

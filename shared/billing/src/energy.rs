@@ -157,7 +157,7 @@ impl FootprintGaps {
 }
 
 impl Footprint {
-    /// What is unknown for that reason.
+    /// Figures that are unknown for that reason.
     #[must_use]
     pub fn unknown(gaps: FootprintGaps) -> Self {
         Self {
@@ -169,7 +169,7 @@ impl Footprint {
         }
     }
 
-    /// What ran in the months and regions of so many ledgers that nobody can read; zero for none.
+    /// Number of ledgers, by month and region, that nobody can read, so that what ran there is unknown.
     #[must_use]
     pub fn of_unread_ledgers(ledgers: u64) -> Self {
         if ledgers == 0 {
@@ -246,42 +246,42 @@ impl Footprint {
     #[must_use]
     pub fn caveats(&self, now: Timestamp) -> Vec<String> {
         let year = now.to_zoned(TimeZone::UTC).year();
-        let mut said = self.describe_gaps();
+        let mut gaps = self.describe_gaps();
         let factors = self.regions.iter().filter_map(|region| Some((region, grid_factor(region)?)));
         for (region, factor) in factors.filter(|(_, factor)| factor.is_old(year)) {
-            said.push(format!("the grid factor of {region} is of {}, older than {OLD_AFTER_YEARS} years", factor.year));
+            gaps.push(format!("the grid factor of {region} is of {}, older than {OLD_AFTER_YEARS} years", factor.year));
         }
-        said
+        gaps
     }
 
-    /// What the figures lack. One sentence without a full stop each.
+    /// The gaps of the figures. One sentence without a full stop each.
     #[must_use]
     pub fn describe_gaps(&self) -> Vec<String> {
         let FootprintGaps { types, types_without_embodied, regions, unknown_region, folded_runs, ledgers } = &self.gaps;
-        let mut said = Vec::new();
+        let mut gaps = Vec::new();
         if *ledgers > 0 {
             let what = if *ledgers == 1 { "what a ledger that" } else { "what ledgers that" };
-            said.push(format!("not counted: {what} could not be read would have"));
+            gaps.push(format!("not counted: {what} could not be read would have"));
         }
         if !types.is_empty() {
-            said.push(format!("not counted, because no model of its power exists: {}", listed(types)));
+            gaps.push(format!("not counted, because no model of its power exists: {}", listed(types)));
         }
         if *folded_runs > 0 {
-            said.push(format!("not counted: {folded_runs} runs of which the ledger keeps only what they cost"));
+            gaps.push(format!("not counted: {folded_runs} runs of which the ledger keeps only what they cost"));
         }
         if !regions.is_empty() {
-            said.push(format!("without operational carbon, because no grid factor is known: {}", listed(regions)));
+            gaps.push(format!("without operational carbon, because no grid factor is known: {}", listed(regions)));
         }
         if *unknown_region {
-            said.push("without operational carbon: machines of an unknown region".to_owned());
+            gaps.push("without operational carbon: machines of an unknown region".to_owned());
         }
         if !types_without_embodied.is_empty() {
-            said.push(format!(
+            gaps.push(format!(
                 "without embodied carbon, of which nothing is published: {}",
                 listed(types_without_embodied)
             ));
         }
-        said
+        gaps
     }
 }
 

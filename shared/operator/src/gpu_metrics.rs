@@ -135,14 +135,14 @@ pub fn monthly_cost(gpus: u64, utilisation_only: bool) -> Amount {
     let mut metrics = gpus.saturating_mul(if utilisation_only { 1 } else { 2 });
     let mut usd_micros = 0_u64;
     for (count, price) in TIERS {
-        let of_tier = metrics.min(count);
-        usd_micros = usd_micros.saturating_add(of_tier.saturating_mul(price));
-        metrics = metrics.saturating_sub(of_tier);
+        let tier = metrics.min(count);
+        usd_micros = usd_micros.saturating_add(tier.saturating_mul(price));
+        metrics = metrics.saturating_sub(tier);
     }
     Amount::from_usd_micros(usd_micros)
 }
 
-/// What `metrics install` is about to do, for people: first the cost.
+/// Announces what `metrics install` is about to do, for people: first the cost.
 #[must_use]
 pub fn describe_install(plans: &[AgentPlan], utilisation_only: bool, partition: &str) -> Vec<String> {
     let gpus = plans.iter().map(|plan| plan.gpus).fold(0_u64, u64::saturating_add);
@@ -178,7 +178,7 @@ pub fn describe_install(plans: &[AgentPlan], utilisation_only: bool, partition: 
     lines
 }
 
-/// What reports of one instance.
+/// The sources that report of one instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricSources<'a> {
     pub instance: &'a Instance,

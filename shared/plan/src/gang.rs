@@ -7,7 +7,7 @@ use model::id::{Region, ResourceId};
 use crate::limits::LimitsExceeded;
 use crate::{Plan, SkipReason, Skipped, Step};
 
-/// For each of these steps, the members of its gang that none of these steps stops. Empty for all but policy actions on gangs.
+/// The members of the gang of each of these steps that none of these steps stops. Empty for all but policy actions on gangs.
 #[must_use]
 pub fn missing_members<'a>(steps: &[&'a Step]) -> Vec<Vec<&'a ResourceId>> {
     let acting: BTreeSet<(&Region, &ResourceId)> =
@@ -35,13 +35,13 @@ pub(crate) fn wait_for_all(plan: &mut Plan) {
             plan.steps.push(step);
         }
     }
-    let of_gangs = plan.steps.iter().filter(|step| stops_member(step));
+    let gang_steps = plan.steps.iter().filter(|step| stops_member(step));
     // No instance is of two gangs.
     let held: BTreeMap<ResourceId, LimitsExceeded> =
-        of_gangs.filter_map(|step| Some((step.gang.as_ref()?.members.first()?.clone(), step.held?))).collect();
+        gang_steps.filter_map(|step| Some((step.gang.as_ref()?.members.first()?.clone(), step.held?))).collect();
     for step in plan.steps.iter_mut().filter(|step| stops_member(step)) {
-        let of_gang = step.gang.as_ref().and_then(|gang| held.get(gang.members.first()?));
-        step.held = of_gang.copied().or(step.held);
+        let gang_held = step.gang.as_ref().and_then(|gang| held.get(gang.members.first()?));
+        step.held = gang_held.copied().or(step.held);
     }
 }
 

@@ -47,7 +47,7 @@ pub struct ReceivedHeartbeat {
     /// Time of the write by S3's clock, to the second.
     pub at: Timestamp,
     /// The content.
-    pub said: Heartbeat,
+    pub heartbeat: Heartbeat,
 }
 
 /// Documents that the machines of a job write.

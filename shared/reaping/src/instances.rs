@@ -87,7 +87,7 @@ struct InstanceCase<'a> {
     instance: &'a Instance,
     usage: &'a Usage,
     log: &'a NotificationLog,
-    /// What each rule does to the members of its gang; `None` for one that works alone, and where nothing is decided.
+    /// Cases of the members of its gang by rule; `None` for one that works alone, and where nothing is decided.
     standings: Option<&'a GangStandings>,
     policy: &'a Policy,
     now: Timestamp,

@@ -53,11 +53,11 @@ pub struct TypePlace {
     pub spot_quota_vcpus: Option<f64>,
 }
 
-/// What is known of prices and of the account.
+/// Facts about prices and the account.
 #[derive(Debug, Clone, Copy)]
 pub struct ListingFacts<'a> {
     pub prices: &'a PriceBook,
-    /// What EC2 offers; `None` without AWS.
+    /// Offers of EC2; `None` without AWS.
     pub offers: Option<&'a [GpuOffer]>,
     /// Quotas of each region, by their code.
     pub quotas: &'a BTreeMap<Region, BTreeMap<String, f64>>,
@@ -71,7 +71,7 @@ impl ListingFilter {
     /// Reads a name.
     ///
     /// # Errors
-    /// Why no table has it, or which names there are.
+    /// The reason why no table has it, or the names that there are.
     pub fn new(name: Option<&str>, offers: &[GpuOffer]) -> Result<Self, InvalidValue> {
         let Some(name) = name else { return Ok(Self(None)) };
         let filter = Self(Some(name.to_owned()));

@@ -62,7 +62,7 @@ impl Headline {
         unpriced_savings(self.unpriced_savings)
     }
 
-    /// What the figures of energy and carbon leave out.
+    /// Gaps of the figures of energy and carbon.
     pub(crate) fn footprint_omissions(&self) -> Vec<String> {
         self.footprint.describe_gaps().iter().map(|gap| one_line(gap, GAP_CHARACTERS_MAX)).collect()
     }

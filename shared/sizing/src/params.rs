@@ -116,7 +116,7 @@ pub fn read_params(text: &str) -> Result<ModelArchitecture, InvalidValue> {
 /// mixture whose size is nearest.
 ///
 /// # Errors
-/// What [`read_params`] refuses, and more active parameters than there are.
+/// The errors of [`read_params`], and more active parameters than there are.
 pub fn read_mixture(text: &str, active: &str) -> Result<ModelArchitecture, InvalidValue> {
     let (parameters, active_parameters) = (read_parameters(text)?, read_parameters(active)?);
     if active_parameters >= parameters {

@@ -81,8 +81,8 @@ impl MachineDocuments for Store {
         let key = document_key(job, JobDocument::Heartbeat(attempt));
         let check = |beat: &Heartbeat| beat.check(attempt);
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, check).await?;
-        let beat = |(at, said): (Timestamp, Result<Heartbeat, StoreError>)| {
-            said.map(|said| ReceivedHeartbeat { at, said: said.shown() })
+        let beat = |(at, heartbeat): (Timestamp, Result<Heartbeat, StoreError>)| {
+            heartbeat.map(|heartbeat| ReceivedHeartbeat { at, heartbeat: heartbeat.shown() })
         };
         Ok(found.map_or(MachineDocument::Absent, |found| believed(beat(found))))
     }

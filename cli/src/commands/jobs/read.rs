@@ -56,7 +56,7 @@ impl JobDetails {
             let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
             let beat = believe_or_report(beat, "its heartbeat", &mut problems);
             details.heartbeat_at = beat.as_ref().map(|beat| beat.at);
-            details.heartbeat = beat.map(|beat| beat.said);
+            details.heartbeat = beat.map(|beat| beat.heartbeat);
             details.exit = believe_or_report(exit, "its agent's exit record", &mut problems);
         }
         (details, problems)

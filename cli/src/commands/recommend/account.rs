@@ -219,7 +219,7 @@ impl Account {
         self.read_ledgers(deployed, regions, months_before).await.ledgers
     }
 
-    /// The same, with what could not be read.
+    /// These facts, with the failed reads.
     pub(in crate::commands) async fn read_ledgers(
         &self,
         deployed: &Deployed,

@@ -33,7 +33,7 @@ const PLAN_LENGTH: SignedDuration = SignedDuration::from_hours(3 * 365 * 24);
 /// Commitments that the text names; all are in the JSON document.
 const NAMED_MAX: usize = 8;
 
-/// What no call of this account shows.
+/// Facts that no call of this account shows.
 const NOT_SEEN: &str =
     "Not known: what other accounts of the organization share, and what Fargate and Lambda take of a Compute plan.";
 
@@ -178,7 +178,7 @@ impl CommitmentArguments {
     }
 }
 
-/// What the account has, in one call for its plans and two for each region.
+/// The commitments of the account, in one call for its plans and two for each region.
 async fn read_existing(aws: &cloud::Aws, regions: &[Region]) -> ExistingCommitments {
     let mut existing = ExistingCommitments::default();
     let plans = savings_plans(aws);
@@ -264,7 +264,7 @@ impl PlanAnswer {
     }
 }
 
-/// What the account has, before what it could buy: whoever buys the same twice pays for it for years.
+/// The commitments of the account come before what it could buy: whoever buys the same twice pays for it for years.
 fn show_existing(existing: &ExistingCommitments, discount_percent: f64) {
     for unknown in &existing.unknown {
         screen::print_line(format!("UNKNOWN: {unknown}. Subtract what they cover before you buy."));

@@ -224,35 +224,37 @@ impl Leftovers {
     }
 
     fn stack_items(&self) -> Vec<LeftoverItem> {
-        let forwarders = self.forwarders().count();
-        let team_stacks = (!self.team_stacks.is_empty()).then(|| LeftoverItem {
-            kind: "team-stacks",
-            count: self.team_stacks.len(),
-            found: format!(
-                "{}: {}",
-                self.count(Removal::TeamStacks),
-                join_names(self.team_stacks.iter().map(|one| &one.name))
+        let item = |kind, removal, names: Vec<&str>, remedy: &str| {
+            (!names.is_empty()).then(|| LeftoverItem {
+                kind,
+                count: names.len(),
+                found: format!("{}: {}", self.count(removal), join_names(&names)),
+                remedy: remedy.to_owned(),
+            })
+        };
+        [
+            item(
+                "team-stacks",
+                Removal::TeamStacks,
+                stack_names(&self.team_stacks),
+                "--remove team-stacks; machines with these roles lose their permissions at once",
             ),
-            remedy: "--remove team-stacks; machines with these roles lose their permissions at once".to_owned(),
-        });
-        let regions = self.forwarders().map(|(region, _)| region);
-        let forwarders = (forwarders > 0).then(|| LeftoverItem {
-            kind: "forwarders",
-            count: forwarders,
-            found: format!("{}: {}", self.count(Removal::Forwarders), join_names(regions)),
-            remedy: "--remove forwarders".to_owned(),
-        });
-        let reply_urls = (!self.reply_urls.is_empty()).then(|| LeftoverItem {
-            kind: "reply-urls",
-            count: self.reply_urls.len(),
-            found: format!(
-                "{}: {}",
-                self.count(Removal::ReplyUrls),
-                join_names(self.reply_urls.iter().map(|one| &one.name))
+            item(
+                "forwarders",
+                Removal::Forwarders,
+                self.forwarders().map(|(region, _)| region.as_str()).collect(),
+                "--remove forwarders",
             ),
-            remedy: "--remove reply-urls; links in messages, and buttons in chats, stop working at once".to_owned(),
-        });
-        team_stacks.into_iter().chain(forwarders).chain(reply_urls).collect()
+            item(
+                "reply-urls",
+                Removal::ReplyUrls,
+                stack_names(&self.reply_urls),
+                "--remove reply-urls; links in messages, and buttons in chats, stop working at once",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// The count of a removal, for people.
@@ -319,6 +321,10 @@ async fn observe_region(context: &CommandContext, store: Option<&Store>, region:
         forwarders: unless_failed(forwarders, &mut gaps).unwrap_or_default().into_iter().filter(is_ours).collect(),
         gaps,
     }
+}
+
+fn stack_names(stacks: &[Stack]) -> Vec<&str> {
+    stacks.iter().map(|stack| stack.name.as_str()).collect()
 }
 
 fn has_parameters(stack: &Stack, names: &[&str]) -> bool {

@@ -246,7 +246,7 @@ async fn read_heartbeat(store: &Store, job: &Job) -> (Option<(Timestamp, Heartbe
         Err(error) => (None, Some(error)),
     };
     let problem = refused.map(|error| describe_unread(&format!("the heartbeat of {}", job.job), &error));
-    (beat.map(|beat| (beat.at, beat.said)), problem)
+    (beat.map(|beat| (beat.at, beat.heartbeat)), problem)
 }
 
 /// The memory and the notifications of runs, for the regions that have instances.

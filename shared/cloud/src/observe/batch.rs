@@ -31,9 +31,9 @@ pub(super) fn batches(
     std::iter::from_fn(move || {
         for question in questions.by_ref() {
             let (from, period) = (question.from, question.period);
-            let of_start = open.entry((from, period)).or_default();
-            of_start.push(question);
-            if of_start.len() == queries_max(from, until, period) {
+            let open_batch = open.entry((from, period)).or_default();
+            open_batch.push(question);
+            if open_batch.len() == queries_max(from, until, period) {
                 return open.remove(&(from, period)).map(|questions| QuestionBatch { from, until, questions });
             }
         }

@@ -7,7 +7,6 @@ use aws_sdk_ec2::Client;
 use billing::budget::billed::{BilledDays, CostExplorerBill};
 use billing::ledger::{AttachedVolume, InspectedInstance, RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries};
-use futures::future::join_all;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TypeName};
 use model::instance;
@@ -17,7 +16,7 @@ use ports::{BudgetCloud, PriceCloud};
 
 use super::instances::machines;
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, filter};
+use super::{FILTER_VALUES_MAX, filter, look_at_each};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -44,15 +43,10 @@ impl BudgetCloud for Aws {
     ///
     /// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
     async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
-        let looks = regions.iter().map(|region| async move {
-            let ec2 = self.ec2(region);
-            let look = tokio::time::timeout(timeout, of_region(&ec2, region)).await;
-            let look = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_INSTANCES, region, timeout)));
-            look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
-        });
+        let look = async |region: &Region| of_region(&self.ec2(region), region).await;
         let mut seen = Observation::default();
-        for of_region in join_all(looks).await {
-            seen.extend(of_region);
+        for look in look_at_each(regions, DESCRIBE_INSTANCES, timeout, look).await {
+            seen.extend(look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region())));
         }
         seen
     }

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use futures::future::join_all;
 use model::id::{Region, ResourceId, TypeName};
 use model::instance::{DescribedInstance, Instance, InstanceState, InstanceTypes, PurchaseOption, accelerated};
 use model::observation::{Gap, GapKind, Observation};
 
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, filter};
+use super::{FILTER_VALUES_MAX, filter, look_at_each};
 use crate::aws::Aws;
 use crate::convert;
 use crate::describe::{self, DESCRIBE_INSTANCES};
@@ -29,34 +28,23 @@ const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
 ///
 /// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn instances(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<Instance> {
-    let looks = regions.iter().map(|region| async move {
-        let ec2 = aws.ec2(region);
-        tokio::time::timeout(timeout, of_region(&ec2, region)).await.unwrap_or_else(|_| {
-            Observation::nothing_but(CallError::timed_out(DESCRIBE_INSTANCES, region, timeout).gap_of_region())
-        })
-    });
+    let look = async |region: &Region| of_region(&aws.ec2(region), region).await;
     let mut seen = Observation::default();
-    for of_region in join_all(looks).await {
-        seen.extend(of_region);
+    for look in look_at_each(regions, DESCRIBE_INSTANCES, timeout, look).await {
+        seen.extend(look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region())));
     }
     seen
 }
 
-async fn of_region(ec2: &Client, region: &Region) -> Observation<Instance> {
-    let all = match described(ec2, region).await {
-        Ok(all) => all,
-        Err(error) => return Observation::nothing_but(error.gap_of_region()),
-    };
+async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<Instance>, CallError> {
+    let all = described(ec2, region).await?;
     let types: BTreeSet<&TypeName> = all.described.iter().map(|one| &one.instance.instance_type).collect();
-    let machines = match machines(ec2, region, &types).await {
-        Ok(machines) => machines,
-        Err(error) => return Observation::nothing_but(error.gap_of_region()),
-    };
+    let machines = machines(ec2, region, &types).await?;
     let mut seen = accelerated(region, all.described, &machines);
     seen.gaps.extend(all.gap);
     let gap = distinguish_spot_requests(ec2, region, &mut seen.items, &all.spot_requests).await;
     seen.gaps.extend(gap);
-    seen
+    Ok(seen)
 }
 
 /// The answer of `DescribeInstances` for a region.

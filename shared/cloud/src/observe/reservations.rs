@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use futures::future::join_all;
 use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, TypeName};
 use model::observation::{GapKind, Observation};
 
-use super::machines;
+use super::{look_at_each, machines};
 use crate::aws::Aws;
 use crate::describe::{DESCRIBE_RESERVATIONS, active_reservations};
 use crate::error::CallError;
@@ -24,18 +23,13 @@ pub async fn unused_reservations(
     account: Option<&str>,
     timeout: Duration,
 ) -> Observation<CapacityReservation> {
-    let looks = regions.iter().map(|region| async move {
-        let ec2 = aws.ec2(region);
-        let look = tokio::time::timeout(timeout, of_region(&ec2, region, account)).await;
-        let seen = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_RESERVATIONS, region, timeout)));
-        seen.map_or_else(
-            |error| Observation::nothing_but(error.gap_of_kind(GapKind::Listing)),
-            |items| Observation { items, gaps: Vec::new() },
-        )
-    });
+    let look = async |region: &Region| of_region(&aws.ec2(region), region, account).await;
     let mut seen = Observation::default();
-    for of_region in join_all(looks).await {
-        seen.extend(of_region);
+    for look in look_at_each(regions, DESCRIBE_RESERVATIONS, timeout, look).await {
+        match look {
+            Ok(items) => seen.items.extend(items),
+            Err(error) => seen.gaps.push(error.gap_of_kind(GapKind::Listing)),
+        }
     }
     seen
 }

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use futures::future::join_all;
 use jiff::Timestamp;
 use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, ResourceId};
@@ -18,7 +17,7 @@ use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, Vo
 use ports::{Hosts, VolumeCloud};
 
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, described_as_curfews, filter, unused_reservations, volume_uses};
+use super::{FILTER_VALUES_MAX, described_as_curfews, filter, look_at_each, unused_reservations, volume_uses};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -81,18 +80,13 @@ pub async fn storage(
     source: impl Fn(&Volume) -> bool,
 ) -> ObservedStorage {
     let reads = &VolumeReads { tags, source };
-    let looks = regions.iter().map(|region| async move {
-        let ec2 = aws.ec2(region);
-        let look = tokio::time::timeout(timeout, of_region(&ec2, region, reads)).await;
-        let seen = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_VOLUMES, region, timeout)));
-        seen.unwrap_or_else(|error| ObservedStorage {
-            volumes: Observation::nothing_but(error.gap_of_region()),
-            ..ObservedStorage::default()
-        })
-    });
+    let look = async |region: &Region| of_region(&aws.ec2(region), region, reads).await;
     let mut seen = ObservedStorage::default();
-    for of_region in join_all(looks).await {
-        seen.extend(of_region);
+    for look in look_at_each(regions, DESCRIBE_VOLUMES, timeout, look).await {
+        match look {
+            Ok(storage) => seen.extend(storage),
+            Err(error) => seen.volumes.gaps.push(error.gap_of_region()),
+        }
     }
     seen
 }

@@ -137,9 +137,9 @@ mod tests {
         let names = calls.names();
         let expect = ["PutParameter", "ListAssociations", "UpdateAssociation", "ListAssociations", "CreateAssociation"];
         assert_eq!(names, expect);
-        let said = calls.said();
-        assert!(said[2].contains("id-of-curfew-gpu-metrics-agent"), "{}", said[2]);
-        assert!(said[4].contains("configure (append)") && said[4].contains("tag:Team"), "{}", said[4]);
+        let bodies = calls.said();
+        assert!(bodies[2].contains("id-of-curfew-gpu-metrics-agent"), "{}", bodies[2]);
+        assert!(bodies[4].contains("configure (append)") && bodies[4].contains("tag:Team"), "{}", bodies[4]);
         assert!(calls.recorded().iter().all(|call| call.region == "eu-west-1"));
     }
 

@@ -22,7 +22,7 @@ use super::observe::{
 };
 use super::read;
 use crate::aws::Aws;
-use crate::error::CallError;
+use crate::observe::look_at_each;
 
 /// Time for which an ended job is looked up, because the billed time of a job that ended since the last beat is missing. `SageMaker` keeps
 /// them all, so the time need only be longer than a few lost beats: the ledger itself calls an hour without one blind.
@@ -42,15 +42,10 @@ pub(crate) async fn bills(
     now: Timestamp,
     timeout: Duration,
 ) -> Observation<SageMakerObservation> {
-    let looks = regions.iter().map(|region| async move {
-        let ended_until = Instant::now() + timeout / 2;
-        tokio::time::timeout(timeout, of_region(aws, region, now, ended_until)).await.unwrap_or_else(|_| {
-            Observation::nothing_but(CallError::timed_out("sagemaker:ListEndpoints", region, timeout).gap())
-        })
-    });
+    let look = async |region: &Region| Ok(of_region(aws, region, now, Instant::now() + timeout / 2).await);
     let mut seen = Observation::default();
-    for of_region in join_all(looks).await {
-        seen.extend(of_region);
+    for look in look_at_each(regions, "sagemaker:ListEndpoints", timeout, look).await {
+        seen.extend(look.unwrap_or_else(|error| Observation::nothing_but(error.gap())));
     }
     seen
 }

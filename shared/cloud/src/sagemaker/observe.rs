@@ -19,7 +19,7 @@ use super::describe::{self, OwnerTags, described_endpoint, facts};
 use super::read;
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind, gaps};
-use crate::observe::machines;
+use crate::observe::{look_at_each, machines};
 
 const LIST_NOTEBOOKS: ListCall =
     ListCall { call: "sagemaker:ListNotebookInstances", items: "NotebookInstances", only: ListFilter::All };
@@ -55,15 +55,10 @@ pub async fn observe(
     wants_facts: impl Fn(&SageMakerResource) -> bool,
 ) -> ObservedSageMaker {
     let wants_facts = &wants_facts;
-    let looks = regions.iter().map(|region| async move {
-        let look = tokio::time::timeout(timeout, of_region(aws, region, wants_facts)).await;
-        look.unwrap_or_else(|_| {
-            Observation::nothing_but(CallError::timed_out(LIST_ENDPOINTS.call, region, timeout).gap_of_region())
-        })
-    });
+    let look = async |region: &Region| Ok(of_region(aws, region, wants_facts).await);
     let mut seen = ObservedSageMaker::default();
-    for of_region in join_all(looks).await {
-        seen.extend(of_region);
+    for look in look_at_each(regions, LIST_ENDPOINTS.call, timeout, look).await {
+        seen.extend(look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region())));
     }
     seen
 }

@@ -175,12 +175,13 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         known.cancel = self.read_or_report(cancel).or(known.cancel.take());
         if let Some(beat) = self.believe_or_report(known, beat) {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
-            let runs = beat.as_ref().is_some_and(|beat| beat.said.doing == Heartbeat::RUNNING);
+            let runs = beat.as_ref().is_some_and(|beat| beat.heartbeat.doing == Heartbeat::RUNNING);
             known.command_runs = runs.then_some(attempt).or(known.command_runs);
             let now = self.now();
-            let signs = beat.as_ref().map(|beat| HeartbeatSigns { attempt, signs: beat.said.work, at: beat.at, now });
+            let signs =
+                beat.as_ref().map(|beat| HeartbeatSigns { attempt, signs: beat.heartbeat.work, at: beat.at, now });
             known.signs = signs.or(known.signs);
-            known.warnings.extend(beat.into_iter().flat_map(|beat| beat.said.warnings).map(|one| (attempt, one)));
+            known.warnings.extend(beat.into_iter().flat_map(|beat| beat.heartbeat.warnings).map(|one| (attempt, one)));
         }
         if let Some(exit) = self.believe_or_report(known, exit) {
             let broken = exit.iter().filter(|exit| exit.reason == ExitReason::Broken);

@@ -92,20 +92,7 @@ impl Simulation {
         self.runs += 1;
         let now = self.world.borrow().now;
         let (account, clock) = (Account { world: &self.world, home: HOME.into() }, || now);
-        let run = |id: String| Run {
-            cloud: &account,
-            store: &account,
-            channels: &self.channels,
-            function: "run-jobs",
-            id: id.as_str().into(),
-            mode: Mode::Enforce,
-            now,
-            deadline: now + SignedDuration::from_mins(5),
-            clock: &clock,
-            chosen: None,
-            progress: &|_, _| (),
-            halted: None,
-        };
+        let run = |id: String| self.run_of("run-jobs", &id, &account, &clock);
         let (one, other) = (run(format!("one-{}", self.runs)), run(format!("other-{}", self.runs)));
         let work = |run| Box::pin(reconcile(run, &self.setup, hint.clone(), Vec::new()));
         self.runtime.block_on(async {
@@ -127,28 +114,39 @@ impl Simulation {
         });
     }
 
-    fn beat(&self) {
-        let now = self.world.borrow().now;
-        let (account, clock) = (Account { world: &self.world, home: HOME.into() }, || now);
-        let run = Run {
-            cloud: &account,
-            store: &account,
+    fn run_of<'a>(
+        &'a self,
+        function: &'static str,
+        id: &str,
+        account: &'a Account<'a>,
+        clock: &'a dyn Fn() -> Timestamp,
+    ) -> Run<'a, Account<'a>, Account<'a>> {
+        let now = clock();
+        Run {
+            cloud: account,
+            store: account,
             channels: &self.channels,
-            function: "enforce-budgets",
-            id: "a-beat".into(),
+            function,
+            id: id.into(),
             mode: Mode::Enforce,
             now,
             deadline: now + SignedDuration::from_mins(5),
-            clock: &clock,
+            clock,
             chosen: None,
             progress: &|_, _| (),
             halted: None,
-        };
+        }
+    }
+
+    fn beat(&self) {
+        let now = self.world.borrow().now;
+        let (account, clock) = (Account { world: &self.world, home: HOME.into() }, || now);
+        let run = self.run_of("enforce-budgets", "a-beat", &account, &clock);
         let done = self.runtime.block_on(budgets::enforce(&run));
         assert!(done.is_ok() || self.world.borrow().faults > 0, "{:?}", done.err());
     }
 
-    /// What EC2, agents and runs do in a tick.
+    /// One tick of EC2, agents and runs.
     fn tick(&mut self, is_calm: bool) {
         let warned = self.world.borrow_mut().live(is_calm);
         for instance in warned {
@@ -248,8 +246,9 @@ fn a_reservation_of_two_months_is_settled_and_given_back_in_both() {
     let id = account.world.borrow().states.keys().next().unwrap().clone();
     let reserved = |account: &Simulation| {
         let world = account.world.borrow();
-        let of_job = world.budgets.values().filter_map(|(_, budget)| budget.reservations.get(&id.to_string()).cloned());
-        of_job.collect::<Vec<_>>()
+        let reservations =
+            world.budgets.values().filter_map(|(_, budget)| budget.reservations.get(&id.to_string()).cloned());
+        reservations.collect::<Vec<_>>()
     };
     // Of the team and of the account, in the month of the launch and in the next one.
     assert_eq!(reserved(&account).len(), 4);

@@ -136,7 +136,7 @@ pub(crate) struct JobsWorld {
     pub(crate) beats: BTreeMap<(JobId, u32), ReceivedHeartbeat>,
     pub(crate) exits: BTreeMap<(JobId, u32), ExitRecord>,
     pub(crate) cancels: BTreeMap<JobId, CancelRequest>,
-    /// By key: version, content, and time of the write.
+    /// Version, content, and time of the write.
     pub(crate) inbox: BTreeMap<String, (String, Vec<u8>, Timestamp)>,
     pub(crate) answers: BTreeMap<String, (InboxAnswer, Timestamp)>,
     pub(crate) budgets: BTreeMap<(BudgetHolder, String), Stored<Budget>>,
@@ -295,8 +295,8 @@ impl JobsWorld {
 
     fn beat(&mut self, job: &JobId, attempt: u32) {
         let beat = serde_json::json!({ "at": self.now, "attempt": attempt, "doing": Heartbeat::RUNNING });
-        let said = serde_json::from_value(beat).unwrap();
-        self.beats.insert((job.clone(), attempt), ReceivedHeartbeat { at: self.now, said });
+        let heartbeat = serde_json::from_value(beat).unwrap();
+        self.beats.insert((job.clone(), attempt), ReceivedHeartbeat { at: self.now, heartbeat });
     }
 
     fn leave(&mut self, index: usize, reason: ExitReason) {

@@ -52,7 +52,7 @@ pub(crate) struct SimulatedProjects {
 pub(crate) struct SimulatedIdle {
     pub(crate) gpu_below_percent: f64,
     pub(crate) power: PowerEvidence,
-    /// For GPUs of every model.
+    /// The threshold for GPUs of every model.
     pub(crate) power_below_percent: Option<f64>,
     pub(crate) window: i64,
     pub(crate) coverage_min_percent: i64,

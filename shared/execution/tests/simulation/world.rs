@@ -218,7 +218,7 @@ impl SimulatedMachine {
         self.ec2.id.as_str()
     }
 
-    /// Whether both run in one placement group: a stop of one ends the work of the other.
+    /// `true` if both run in one placement group: a stop of one ends the work of the other.
     pub(crate) fn works_with(&self, other: &Self) -> bool {
         self.ec2.placement_group.is_some()
             && self.ec2.placement_group == other.ec2.placement_group

@@ -100,15 +100,15 @@ impl Default for UntaggedConfig {
     }
 }
 
-/// What the power of GPUs is evidence of, where their utilisation does not report.
+/// The evidence that the power of GPUs is, where their utilisation does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerEvidence {
-    /// Of work, and of idleness of which Curfew only notifies.
+    /// Evidence of work, and of idleness of which Curfew only notifies.
     Notify,
-    /// Of work and of idleness, like utilisation.
+    /// Evidence of work and of idleness, like utilisation.
     Enforce,
-    /// Of nothing: it is not read.
+    /// No evidence: it is not read.
     Off,
 }
 

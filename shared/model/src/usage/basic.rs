@@ -32,7 +32,7 @@ pub struct BasicUse {
     /// Whole days since the launch, 14 at most.
     pub days: u32,
     pub cpu_max_vcpus: f64,
-    /// In and out together, in Mbit/s.
+    /// Traffic in and out together, in Mbit/s.
     pub network_max_mbps: f64,
     /// Read and written together, in Mbit/s; `None` if the metric does not exist.
     pub disk_max_mbps: Option<f64>,

@@ -19,9 +19,9 @@ pub struct DeviceReport {
     pub reporting: BTreeSet<String>,
     /// Series that were found, and count for none of its devices.
     pub rejected: Vec<RejectedSeries>,
-    /// What their power says, where it was read.
+    /// The evidence of their power, where it was read.
     pub power: Option<Box<PowerReport>>,
-    /// What EC2's own metrics say of the instance's last days.
+    /// The instance's last days by EC2's own metrics.
     pub basic: Option<Box<BasicUse>>,
 }
 

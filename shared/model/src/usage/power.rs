@@ -67,8 +67,8 @@ pub fn reads_power(accelerator: Accelerator, idle: &IdleConfig) -> bool {
 #[must_use]
 pub fn idle_below_percent(instance: &Instance, idle: &IdleConfig) -> Option<f64> {
     let family = instance.instance_type.as_str().split('.').next().unwrap_or_default();
-    let of_model = || IDLE_BELOW.iter().find(|(families, _)| families.split(' ').any(|one| one == family));
-    idle.power_below_percent.or_else(|| of_model().map(|(_, percent)| *percent))
+    let model_threshold = || IDLE_BELOW.iter().find(|(families, _)| families.split(' ').any(|one| one == family));
+    idle.power_below_percent.or_else(|| model_threshold().map(|(_, percent)| *percent))
 }
 
 /// The GPU that a series of power is of, whatever its dimension is called; empty for a series of all together.

@@ -71,14 +71,14 @@ pub struct MetricQuestion {
 /// The series of an instance's devices that are listed, in the order of their signals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceSeries {
-    /// By [`MetricSignal::Gpu`].
+    /// Series of [`MetricSignal::Gpu`].
     pub utilization: Vec<MetricSeries>,
-    /// By [`MetricSignal::GpuPower`].
+    /// Series of [`MetricSignal::GpuPower`].
     pub power: Vec<MetricSeries>,
 }
 
 impl From<Vec<MetricSeries>> for DeviceSeries {
-    /// Without a series of power.
+    /// These series, and none of power.
     fn from(utilization: Vec<MetricSeries>) -> Self {
         Self { utilization, power: Vec::new() }
     }

@@ -114,7 +114,7 @@ fn may_be_idle(instance: &Instance, policy: &Policy, now: Timestamp) -> bool {
     instance.state == InstanceState::Running && case.immediate_skip().is_none() && case.is_judged_for_idleness()
 }
 
-/// What a rule does to one member by itself.
+/// Case of one member by itself, of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// It is announced, or due, in this mode.
@@ -143,14 +143,14 @@ pub(super) fn standings_of_gangs<'a>(
 }
 
 impl GangStandings {
-    /// By the cases of all instances that a run judges. A member that it does not see, such as one that a person did not choose, is unknown.
+    /// Judges by the cases of all instances of the run. A member that it does not see, such as one that a person did not choose, is unknown.
     fn new(gang: &Gang, cases: &BTreeMap<&ResourceId, InstanceCase<'_>>) -> Self {
-        let of_member = |id: &ResourceId| match cases.get(id) {
+        let member_case = |id: &ResourceId| match cases.get(id) {
             // The decision about it names the bug.
             Some(case) => catch_bug(id, || case.standings()).unwrap_or_else(|_| all_rules(Standing::Unknown)),
             None => all_rules(Standing::Unknown),
         };
-        Self(gang.members.iter().map(|id| (id.clone(), of_member(id))).collect())
+        Self(gang.members.iter().map(|id| (id.clone(), member_case(id))).collect())
     }
 
     /// The reason to hold an action on one member, whose mode for that rule is `mode`.

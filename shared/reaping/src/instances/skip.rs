@@ -31,8 +31,8 @@ impl<'a> InstanceCase<'a> {
             .map(|(rule, _)| rule.as_str())
             .collect();
         let is_unknown = |wanted: Option<Rule>| {
-            let mut of_rule = verdicts.iter().filter(|(rule, _)| wanted.is_none_or(|wanted| *rule == wanted));
-            of_rule.any(|(_, verdict)| *verdict == Verdict::Unknown)
+            let mut rule_verdicts = verdicts.iter().filter(|(rule, _)| wanted.is_none_or(|wanted| *rule == wanted));
+            rule_verdicts.any(|(_, verdict)| *verdict == Verdict::Unknown)
         };
         let idle = verdicts.iter().find_map(|(rule, verdict)| match verdict {
             Verdict::Violated(violation) if *rule == Rule::Idle => Some(violation.evidence.explain()),
@@ -146,7 +146,7 @@ impl<'a> InstanceCase<'a> {
         Some(OwnerFinding { kind: FindingKind::UsageUnknown, what: what.to_owned(), text })
     }
 
-    /// The owner is told that AWS retires its family: it may not start again once it is stopped.
+    /// The owner is notified that AWS retires its family: it may not start again once it is stopped.
     pub(super) fn of_retired_family(self) -> Option<OwnerFinding> {
         let RetiredFamily { family, left_by, successors } = RetiredFamily::of_type(&self.instance.instance_type)?;
         let left_by = left_by.map(|day| format!(", and asked its users to leave by {day}")).unwrap_or_default();
@@ -192,10 +192,10 @@ mod tests {
     use crate::fixture::enforcing;
     use crate::instances::{NOT_ASKED, decide};
 
-    /// The skip of this instance. An earlier run told of these findings.
-    fn skipped(of: InstanceBuilder, usage: Usage, told: &[(FindingKind, &str)]) -> Skipped {
+    /// The skip of this instance. An earlier run notified of these findings.
+    fn skipped(of: InstanceBuilder, usage: Usage, notified: &[(FindingKind, &str)]) -> Skipped {
         let instance = of.build();
-        let notified = told.iter().map(|(kind, what)| (kind.key(), NotificationEntry::new(time(NOW), what)));
+        let notified = notified.iter().map(|(kind, what)| (kind.key(), NotificationEntry::new(time(NOW), what)));
         let record = ResourceRecord { notified: notified.collect(), ..ResourceRecord::about(instance.launched_at) };
         let resources = BTreeMap::from([(instance.id.clone(), record)]);
         let memory = NotificationLogs::from([(
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn between_two_queries_it_is_as_idle_as_it_was() {
-        let told = [(FindingKind::IdleNode, "an Auto Scaling group (workers)")];
-        let in_between = skipped(node(), NOT_ASKED, &told);
+        let notified = [(FindingKind::IdleNode, "an Auto Scaling group (workers)")];
+        let in_between = skipped(node(), NOT_ASKED, &notified);
         assert!(in_between.finding.is_none() && in_between.left_cost.is_some());
         assert!(in_between.memory.active_keys.contains(&FindingKind::IdleNode.key()));
         assert_eq!(skipped(node(), NOT_ASKED, &[]).left_cost, None);
-        let at_work = skipped(node(), busy(), &told);
+        let at_work = skipped(node(), busy(), &notified);
         assert!(at_work.left_cost.is_none() && !at_work.memory.active_keys.contains(&FindingKind::IdleNode.key()));
     }
 
@@ -244,7 +244,7 @@ mod tests {
         // What its owner knows already hides nothing else.
         let unknown = || model::fixture::unknown();
         assert_eq!(skipped(old(), unknown(), &[]).finding.unwrap().kind, FindingKind::UsageUnknown);
-        let told = [(FindingKind::UsageUnknown, "usage-unknown")];
-        assert_eq!(skipped(old(), unknown(), &told).finding.unwrap().kind, FindingKind::RetiredFamily);
+        let notified = [(FindingKind::UsageUnknown, "usage-unknown")];
+        assert_eq!(skipped(old(), unknown(), &notified).finding.unwrap().kind, FindingKind::RetiredFamily);
     }
 }

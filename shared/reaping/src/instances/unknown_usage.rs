@@ -69,7 +69,7 @@ pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
     }
 }
 
-/// What is known of an instance all the same: the power of its GPUs, and its CPU, network and disks.
+/// Facts that are known of an instance all the same: the power of its GPUs, and its CPU, network and disks.
 #[must_use]
 pub fn describe_known(report: &DeviceReport) -> Vec<String> {
     let basic = report.basic.iter().map(|basic| describe_basic(basic));

@@ -28,7 +28,7 @@ use crate::subject::{Subject, SubjectKind};
 
 pub(crate) struct Idle;
 
-/// What is known of an idle instance besides.
+/// Further facts of an idle instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IdleQuality {
     /// It holds GPU memory.
@@ -318,8 +318,8 @@ mod tests {
         check(scratch(""), Outcome::NotifyOnly(NotifyOnlyReason::PowerOnly));
         check(scratch("[idle]\npower = \"enforce\""), Outcome::NotifyOnly(NotifyOnlyReason::LocalDisk));
         let Verdict::Violated(violation) = by_power("").judge(|subject| Idle.judge(subject)) else { panic!() };
-        let said = violation.evidence.sentence;
-        assert!(said.contains(": the power of 1 GPU at most 3 % of its maximum, CPU 0.10 vCPUs"), "{said}");
+        let sentence = violation.evidence.sentence;
+        assert!(sentence.contains(": the power of 1 GPU at most 3 % of its maximum, CPU 0.10 vCPUs"), "{sentence}");
     }
 
     #[test]

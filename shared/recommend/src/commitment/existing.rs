@@ -21,7 +21,7 @@ const HOUR_SECONDS: u64 = 3_600;
 const FAMILIES_OF_ONE_SIZE: [&str; 12] =
     ["g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g6f", "gr6", "gr6f", "p5", "inf1", "inf2"];
 
-/// What a plan applies to.
+/// Use that a plan applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PlanScope {
@@ -158,7 +158,7 @@ impl ExistingCommitments {
     }
 }
 
-/// What is active at one time, for one hour each: plans in micro-USD on demand, Reserved Instances in seconds.
+/// Commitments that are active at one time, for one hour each: plans in micro-USD on demand, Reserved Instances in seconds.
 #[derive(Default)]
 struct ActiveCommitments<'a> {
     compute: u64,

@@ -10,7 +10,7 @@ use crate::{tabled_offers, tabled_types};
 
 const NOW: &str = "2026-11-24T12:00:00Z";
 
-/// With a type without a price.
+/// Offers with one type that has no price.
 fn offers() -> Vec<GpuOffer> {
     let unpriced = tabled_types().into_iter().filter(|offer| offer.instance_type.as_str() == "p5e.48xlarge");
     let unpriced = unpriced.map(|offer| GpuOffer { region: "us-east-1".into(), ..offer });
@@ -144,10 +144,10 @@ fn by_the_job_a_dear_type_wins_if_it_is_fast_enough() {
     let hours = |place: &RankedPlace<u64>| place.run.unwrap().least_seconds / 3_600;
     assert_eq!((idle.used_gpus, idle.gpus, hours(idle)), (1, 8, 27));
     // Where its peak is in no table, how long it takes is unknown.
-    let of_tomorrow = GpuOffer { gpu_name: "X9000".to_owned(), ..offers()[0].clone() };
+    let unknown_offer = GpuOffer { gpu_name: "X9000".to_owned(), ..offers()[0].clone() };
     let (prices, quotas, interruptions) = (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
     let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
-    let place = rank_places(&request, &[of_tomorrow], facts, at_least(24)).remove(0);
+    let place = rank_places(&request, &[unknown_offer], facts, at_least(24)).remove(0);
     assert_eq!((place.run, place.cost), (None, None));
 }
 

@@ -53,7 +53,7 @@ enum QkNorm {
     None,
     /// One for all heads.
     OfHead,
-    /// The same, if `use_qk_norm` is true.
+    /// Norms of query and key, if `use_qk_norm` is true.
     OfHeadIfUsed,
     /// One for the whole width.
     OfWidth,
@@ -200,8 +200,9 @@ impl Family {
     /// Finds the family by `model_type`, or else by the class of the model; an unknown one is treated as a Llama if it has the same keys.
     pub(super) fn find(keys: &ConfigKeys<'_>) -> Result<Self, InvalidValue> {
         let named = Self::named(keys, keys.text("model_type"))?;
-        let of_class = |class: &str| CLASSES.iter().find(|(name, _)| *name == class).map(|(_, model_type)| *model_type);
-        match keys.classes().find_map(of_class) {
+        let class_type =
+            |class: &str| CLASSES.iter().find(|(name, _)| *name == class).map(|(_, model_type)| *model_type);
+        match keys.classes().find_map(class_type) {
             Some(model_type) if named.is_guessed => Self::named(keys, model_type),
             _ => Ok(named),
         }

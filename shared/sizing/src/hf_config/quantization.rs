@@ -309,8 +309,8 @@ fn quantized(
         matrix_parameters = matrix_parameters.saturating_add(matrix.parameters);
         bytes = bytes.saturating_add(matrix_bytes);
         expert_bytes = expert_bytes.saturating_add(if matrix.is_routed { matrix_bytes } else { 0 });
-        let of_layer = by_layer.entry(matrix.layer).or_insert(0);
-        *of_layer = of_layer.saturating_add(matrix_bytes);
+        let layer_bytes = by_layer.entry(matrix.layer).or_insert(0);
+        *layer_bytes = layer_bytes.saturating_add(matrix_bytes);
     }
     let usual = scheme.usual_width();
     let head = if architecture.has_head() { architecture.vocabulary_matrix() } else { 0 };

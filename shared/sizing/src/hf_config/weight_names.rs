@@ -157,9 +157,9 @@ const OTHER_WORDS: [&str; 21] = [
 pub(super) struct NamePatterns {
     /// Names, or parts of names between points.
     plain: BTreeSet<String>,
-    /// With `*`.
+    /// A pattern with `*`.
     globs: Vec<String>,
-    /// With `*` at the end alone: names that begin so.
+    /// A pattern with `*` at its end alone: names that begin so.
     beginnings: BTreeSet<String>,
     regexes: Vec<Regex>,
     /// `true` if a regex has a digit, so it may choose among layers.

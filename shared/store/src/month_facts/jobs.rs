@@ -86,7 +86,7 @@ impl Store {
         while let Some((job, is_latest, read)) = reads.next().await {
             let beat = gaps.keep("the heartbeat of an attempt", read).and_then(|read| read.into_parts().0);
             if let Some(beat) = beat.filter(|beat| month.from <= beat.at && beat.at < month.to) {
-                found.entry(job.to_string()).or_default().push(AttemptRecord::new(beat.said, is_latest));
+                found.entry(job.to_string()).or_default().push(AttemptRecord::new(beat.heartbeat, is_latest));
             }
         }
         found

@@ -90,7 +90,7 @@ async fn documents_of_a_machine_are_believed_refused_or_cut() {
     let MachineDocument::Believed(said) = heartbeat(beat(&format!("run\\n{}", "x".repeat(500)), "")).await else {
         panic!("it is whole");
     };
-    assert!(said.said.doing.starts_with("run xx") && said.said.doing.chars().count() == 101);
+    assert!(said.heartbeat.doing.starts_with("run xx") && said.heartbeat.doing.chars().count() == 101);
     for body in [beat("", r#", "attempt": 2"#), beat("", r#", "steps_per_hour": -1"#), beat(&"x".repeat(70_000), "")] {
         assert!(matches!(heartbeat(body).await, MachineDocument::Refused(_)));
     }

@@ -77,7 +77,7 @@ impl InvariantOracle {
 
     /// The same words, except for figures, within a day, without a change and without a lost log.
     fn is_no_repetition(&mut self, paragraph: &str, machine: &SimulatedMachine, facts: &Facts) {
-        // What happens to the others of its gang is news about it.
+        // A change of another member of its gang is one of its own.
         if machine.ec2.placement_group.is_some() {
             return;
         }

@@ -24,7 +24,7 @@ pub(crate) enum TrueUsage {
     Idle {
         holds_memory: bool,
     },
-    /// By the power of its GPUs alone.
+    /// Idle by the power of its GPUs alone.
     IdleByPower,
     Unknown,
 }

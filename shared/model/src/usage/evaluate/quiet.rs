@@ -29,14 +29,14 @@ impl InstanceSamples<'_> {
         idle: &IdleConfig,
     ) -> Result<QuietDevices, UnknownUsage> {
         let is_gpu = |signal| matches!(signal, MetricSignal::Gpu(_));
-        let of_devices = |signal| match signal {
+        let device_maximum = |signal| match signal {
             MetricSignal::Gpu(place) => {
                 let series = devices.utilization.get(usize::try_from(place).ok()?)?;
                 Some(device_of(series, names).to_owned())
             }
             _ => None,
         };
-        let mut places = self.reporting_devices(of_devices);
+        let mut places = self.reporting_devices(device_maximum);
         let reporting = places.keys().cloned().collect();
         let report = DeviceReport::new(names.series_of(&self.instance.machine), reporting, &devices.utilization, names);
         if !report.is_full() {

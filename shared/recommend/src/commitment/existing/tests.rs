@@ -44,7 +44,7 @@ fn with_reserved(reserved: Vec<ReservedInstances>) -> ExistingCommitments {
     ExistingCommitments { reserved_instances: Some(reserved), ..ExistingCommitments::default() }
 }
 
-/// What is left of an hour for a new plan, at a discount of 50 %.
+/// The rest of an hour for a new plan, at a discount of 50 %.
 fn check(existing: &ExistingCommitments, hour: &HourUsage, choice: &PlanChoice, expect: &str) {
     let discount = PlanDiscount::from_percent(50.0).unwrap();
     let left = existing.left_over(std::slice::from_ref(hour), choice, time(NOW), discount);
