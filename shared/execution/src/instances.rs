@@ -73,7 +73,7 @@ pub async fn observe(
     let recalled = run.recall(&regions).await;
     let mut instances = run.cloud.instances(&recalled.regions(), run.timeout()).await;
     // With those that the run is not about: nobody knows whether these work.
-    let gangs = Gangs::find(&instances.items, &policy.config.gangs);
+    let gangs = Gangs::find(&instances.items, &policy.config);
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());

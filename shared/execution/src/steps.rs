@@ -7,8 +7,10 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use model::id::ResourceId;
 use plan::report::{FailedPart, OutcomeKind, Report, StepOutcome};
-use plan::{Step, missing_members};
+use plan::{Step, gang_key, missing_members, stops_member};
 use ports::{Cloud, Documents};
+use tokio::sync::Semaphore;
+use tokio::time::error::Elapsed;
 
 use crate::act::{carry_out_unchecked, check};
 use crate::{AT_ONCE, RESERVE, Run, answer_timeout, carry_out, catch_bug};
@@ -20,15 +22,18 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Carries out the steps that `wanted` names, as long as there is time. A held step waits for a person instead.
     pub(crate) async fn act(&self, report: &mut Report, wanted: impl Fn(&Step) -> bool) {
         let reached = report.steps.iter().enumerate().filter(|(_, (step, _))| wanted(step));
+        let slots = &Semaphore::new(AT_ONCE);
         let outcomes: Vec<Vec<(usize, StepOutcome)>> =
             stream::iter(grouped(reached.map(|(place, (step, _))| (place, step))))
                 .map(|group| async move {
                     let outcomes = match group.as_slice() {
                         [(place, step)] if step.gang.is_none() => {
-                            let outcome = catch_bug(self.act_on(step)).await;
-                            vec![(*place, outcome.unwrap_or_else(|bug| failed(&bug)))]
+                            let call = async |timeout| {
+                                tokio::time::timeout(timeout, carry_out(self.cloud, step, &self.id)).await
+                            };
+                            vec![(*place, self.in_time(step, slots, call).await.unwrap_or_else(|outcome| outcome))]
                         }
-                        _ => self.act_on_gang(&group).await,
+                        _ => self.act_on_gang(&group, slots).await,
                     };
                     for (place, outcome) in &outcomes {
                         if let Some((_, step)) = group.iter().find(|(of_step, _)| of_step == place) {
@@ -47,56 +52,62 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         }
     }
 
-    async fn act_on(&self, step: &Step) -> StepOutcome {
-        match self.time_for(step) {
-            Err(outcome) => outcome,
-            // A call that began in time may still hang: notifying and recording must not wait for it.
-            Ok(timeout) => {
-                let carried_out = tokio::time::timeout(timeout, carry_out(self.cloud, step, &self.id)).await;
-                carried_out.unwrap_or_else(|_| unanswered())
+    /// Carries out the policy actions on all members of a gang, or none: each is read again before the first is stopped, and what EC2 refused
+    /// before is tried first. Steps that stop no member, such as announcements, are carried out one by one.
+    async fn act_on_gang(&self, group: &StepGroup<'_>, slots: &Semaphore) -> Vec<(usize, StepOutcome)> {
+        let steps: Vec<&Step> = group.iter().map(|(_, step)| *step).collect();
+        if let Some(member) = missing_members(&steps).into_iter().flatten().next() {
+            return held(group, BTreeMap::new(), member);
+        }
+        let check = async |step: &Step| {
+            let call = async |timeout| tokio::time::timeout(timeout, check(self.cloud, step, &self.id)).await;
+            self.in_time(step, slots, call).await.and_then(|checked| checked)
+        };
+        let checks = group.iter().map(|(place, step)| async { (*place, check(step).await) });
+        let refused: BTreeMap<usize, StepOutcome> = stream::iter(checks)
+            .buffered(AT_ONCE)
+            .filter_map(|(place, checked)| std::future::ready(checked.err().map(|outcome| (place, outcome))))
+            .collect()
+            .await;
+        if let Some((_, step)) = group.iter().find(|(place, _)| refused.contains_key(place)) {
+            return held(group, refused, &step.target.resource);
+        }
+        let write = async |step: &Step| {
+            let call =
+                async |timeout| tokio::time::timeout(timeout, carry_out_unchecked(self.cloud, step, &self.id)).await;
+            self.in_time(step, slots, call).await.unwrap_or_else(|outcome| outcome)
+        };
+        let (retried, first): (StepGroup<'_>, StepGroup<'_>) =
+            group.iter().partition(|(_, step)| step.refused_at.is_some());
+        let mut written = BTreeMap::new();
+        for (place, step) in retried {
+            let outcome = write(step).await;
+            let is_refused =
+                stops_member(step) && matches!(outcome.kind, OutcomeKind::Failed | OutcomeKind::NotReached);
+            written.insert(place, outcome);
+            if is_refused && written.len() == 1 {
+                return held(group, written, &step.target.resource);
             }
         }
+        let writes = first.iter().map(|(place, step)| async { (*place, write(step).await) });
+        written.extend(stream::iter(writes).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);
+        written.into_iter().collect()
     }
 
-    /// Carries out the policy actions on all members of a gang, or none: each is read again before the first is stopped. Steps that stop no
-    /// member, such as announcements, are carried out one by one.
-    async fn act_on_gang(&self, group: &StepGroup<'_>) -> Vec<(usize, StepOutcome)> {
-        let steps: Vec<&Step> = group.iter().map(|(_, step)| *step).collect();
-        let missing = missing_members(&steps).into_iter().flatten().next();
-        let checked = async |step: &Step| match self.time_for(step) {
-            Err(outcome) => Err(outcome),
-            Ok(timeout) => {
-                let checked = tokio::time::timeout(timeout, check(self.cloud, step, &self.id)).await;
-                checked.unwrap_or_else(|_| Err(unanswered()))
-            }
-        };
-        let checks = group.iter().map(|(place, step)| {
-            let checked = &checked;
-            async move {
-                let outcome = catch_bug(checked(step)).await;
-                (*place, step.target.resource.clone(), outcome.unwrap_or_else(|bug| Err(failed(&bug))))
-            }
-        });
-        let checks: Vec<(usize, ResourceId, Result<(), StepOutcome>)> =
-            stream::iter(checks).buffered(AT_ONCE).collect().await;
-        let refusing = checks.iter().find(|(_, _, outcome)| outcome.is_err()).map(|(_, member, _)| member.clone());
-        let held = missing.map(|member| format!("{member} of its gang is not stopped in this run, so it goes on"));
-        let held =
-            held.or_else(|| refusing.map(|member| format!("{member} of its gang is not stopped, so it goes on")));
-        if let Some(why) = held {
-            let outcome = |checked: Result<(), StepOutcome>| match checked {
-                Ok(()) => StepOutcome::with(OutcomeKind::Changed, why.clone()),
-                Err(outcome) => outcome,
-            };
-            return checks.into_iter().map(|(place, _, checked)| (place, outcome(checked))).collect();
+    /// One call about a step, once there is a slot for it, if there is time by then.
+    async fn in_time<T>(
+        &self,
+        step: &Step,
+        slots: &Semaphore,
+        call: impl AsyncFnOnce(Duration) -> Result<T, Elapsed>,
+    ) -> Result<T, StepOutcome> {
+        let _slot = slots.acquire().await;
+        let timeout = self.time_for(step)?;
+        // A call that began in time may still hang: notifying and recording must not wait for it.
+        match catch_bug(call(timeout)).await {
+            Ok(answer) => answer.map_err(|_| unanswered()),
+            Err(bug) => Err(failed(&bug)),
         }
-        let left = self.deadline.duration_since((self.clock)());
-        let writes = group.iter().map(|(place, step)| async move {
-            let written = tokio::time::timeout(answer_timeout(left), carry_out_unchecked(self.cloud, step, &self.id));
-            let outcome = catch_bug(written).await;
-            (*place, outcome.map_or_else(|bug| failed(&bug), |answer| answer.unwrap_or_else(|_| unanswered())))
-        });
-        stream::iter(writes).buffer_unordered(AT_ONCE).collect().await
     }
 
     /// The timeout of a step that may begin now; or its outcome, if it may not.
@@ -122,7 +133,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
 fn grouped<'a>(steps: impl Iterator<Item = (usize, &'a Step)>) -> Vec<StepGroup<'a>> {
     let (mut groups, mut places): (Vec<StepGroup<'a>>, BTreeMap<&'a ResourceId, usize>) = (Vec::new(), BTreeMap::new());
     for (place, step) in steps {
-        let first_member = step.gang.as_ref().filter(|_| step.is_policy_action()).and_then(|gang| gang.members.first());
+        let first_member = gang_key(step);
         let known = first_member.and_then(|member| places.get(member).copied()).and_then(|group| groups.get_mut(group));
         if let Some(group) = known {
             group.push((place, step));
@@ -132,6 +143,17 @@ fn grouped<'a>(steps: impl Iterator<Item = (usize, &'a Step)>) -> Vec<StepGroup<
         groups.push(vec![(place, step)]);
     }
     groups
+}
+
+/// The outcomes of a gang of which `member` keeps running: none of the others is stopped.
+fn held(
+    group: &StepGroup<'_>,
+    mut outcomes: BTreeMap<usize, StepOutcome>,
+    member: &ResourceId,
+) -> Vec<(usize, StepOutcome)> {
+    let why = || format!("{member} of its gang is not stopped in this run, so this instance keeps running");
+    let mut outcome = |place| outcomes.remove(&place).unwrap_or_else(|| StepOutcome::with(OutcomeKind::Changed, why()));
+    group.iter().map(|(place, _)| (*place, outcome(*place))).collect()
 }
 
 fn failed(bug: &impl ToString) -> StepOutcome {

@@ -43,6 +43,9 @@ pub enum ReservationKind {
 }
 
 impl CapacityReservation {
+    /// Of each id (EC2 API reference, "`CapacityReservation`").
+    pub const ID_PREFIX: &str = "cr-";
+
     /// `true` if this account pays for its unused part, as far as is known.
     #[must_use]
     pub fn is_billed_to(&self, account: Option<&str>) -> bool {

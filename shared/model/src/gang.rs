@@ -4,14 +4,14 @@
 //! the strategy of a group in its list of instances, so that groups of independent machines (`spread`) count too: Curfew then stops less. Those
 //! of strategy `partition` do not count, because EC2 gives each of their instances a partition.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::GangsConfig;
+use crate::config::{Config, GangsConfig};
 use crate::foreign_text::quoted_unless_word;
-use crate::id::{Region, ResourceId};
+use crate::id::{Region, ResourceId, TeamName};
 use crate::instance::{Accelerator, Instance, InstanceState};
-use crate::ownership::value_of;
+use crate::ownership::{team_of, value_of};
 
 /// The gangs of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,8 +23,18 @@ pub struct Gang {
     /// Its name for people: `placement group llama`.
     pub name: String,
     pub region: Region,
-    /// Its running members, and those that are about to run.
-    pub members: BTreeSet<ResourceId>,
+    /// Its running members, and those that are about to run, each with its team.
+    pub members: BTreeMap<ResourceId, Option<TeamName>>,
+}
+
+impl Gang {
+    /// Its members of one team; `None` if that is not more than one.
+    #[must_use]
+    pub fn within_team(&self, team: Option<&TeamName>) -> Option<Self> {
+        let members = self.members.iter().filter(|(_, of_member)| of_member.as_ref() == team);
+        let members: BTreeMap<_, _> = members.map(|(id, team)| (id.clone(), team.clone())).collect();
+        (members.len() > 1).then(|| Self { members, ..self.clone() })
+    }
 }
 
 /// A sign that instances work together.
@@ -45,12 +55,12 @@ impl Sign<'_> {
 
 impl Gangs {
     /// The gangs among all instances of the observed regions. Whatever leaves one out makes a gang smaller, and lets Curfew stop more.
-    pub fn find<'a>(instances: impl IntoIterator<Item = &'a Instance>, config: &GangsConfig) -> Self {
+    pub fn find<'a>(instances: impl IntoIterator<Item = &'a Instance>, config: &Config) -> Self {
         let members: Vec<&Instance> = instances.into_iter().filter(|instance| may_be_member(instance)).collect();
         let mut parents: Vec<usize> = (0..members.len()).collect();
         let mut first_with: BTreeMap<(&Region, Sign<'_>), usize> = BTreeMap::new();
         for (place, instance) in members.iter().enumerate() {
-            for sign in signs(instance, config) {
+            for sign in signs(instance, &config.gangs) {
                 let first = *first_with.entry((&instance.region, sign)).or_insert(place);
                 let (first, own) = (root(&parents, first), root(&parents, place));
                 let (older, newer) = (first.min(own), first.max(own));
@@ -59,16 +69,19 @@ impl Gangs {
                 }
             }
         }
-        let mut by_root: BTreeMap<usize, BTreeSet<ResourceId>> = BTreeMap::new();
+        let mut by_root: BTreeMap<usize, BTreeMap<ResourceId, Option<TeamName>>> = BTreeMap::new();
         for (place, instance) in members.iter().enumerate() {
-            by_root.entry(root(&parents, place)).or_default().insert(instance.id.clone());
+            by_root
+                .entry(root(&parents, place))
+                .or_default()
+                .insert(instance.id.clone(), team_of(&instance.tags, config));
         }
         let mut gangs = BTreeMap::new();
         for (place, members_of_gang) in by_root.into_iter().filter(|(_, members)| members.len() > 1) {
             let Some(first) = members.get(place) else { continue };
-            let name = signs(first, config).next().map(Sign::describe).unwrap_or_default();
+            let name = signs(first, &config.gangs).next().map(Sign::describe).unwrap_or_default();
             let gang = Arc::new(Gang { name, region: first.region.clone(), members: members_of_gang });
-            gangs.extend(gang.members.iter().map(|id| (id.clone(), Arc::clone(&gang))));
+            gangs.extend(gang.members.keys().map(|id| (id.clone(), Arc::clone(&gang))));
         }
         Self(gangs)
     }
@@ -81,7 +94,7 @@ impl Gangs {
 
     /// Each gang once.
     pub fn all(&self) -> impl Iterator<Item = &Gang> {
-        self.0.iter().filter(|(id, gang)| gang.members.first() == Some(*id)).map(|(_, gang)| gang.as_ref())
+        self.0.iter().filter(|(id, gang)| gang.members.keys().next() == Some(*id)).map(|(_, gang)| gang.as_ref())
     }
 }
 
@@ -107,13 +120,12 @@ fn root(parents: &[usize], mut place: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use crate::fixture::{InstanceBuilder, instance};
 
     fn found(config: &str, all: Vec<InstanceBuilder>) -> Vec<(String, Vec<String>)> {
         let all: Vec<Instance> = all.into_iter().map(InstanceBuilder::build).collect();
-        let gangs = Gangs::find(&all, &Config::read(config).unwrap().gangs);
-        gangs.all().map(|gang| (gang.name.clone(), gang.members.iter().map(ToString::to_string).collect())).collect()
+        let gangs = Gangs::find(&all, &Config::read(config).unwrap());
+        gangs.all().map(|gang| (gang.name.clone(), gang.members.keys().map(ToString::to_string).collect())).collect()
     }
 
     fn gang(name: &str, members: &[&str]) -> (String, Vec<String>) {

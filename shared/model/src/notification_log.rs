@@ -208,9 +208,14 @@ impl NotificationLog {
         self.notification(resource, topic).is_some_and(|told| told.what == fingerprint(what))
     }
 
-    /// Keeps the records of resources that were not seen.
-    pub fn keep_of_unseen(&mut self, before: &Self, seen: &BTreeSet<&ResourceId>) {
-        let unseen = before.resources.iter().filter(|(resource, _)| !seen.contains(resource));
+    /// Keeps the records of resources that were not seen, and may exist all the same.
+    pub fn keep_of_unseen(
+        &mut self,
+        before: &Self,
+        seen: &BTreeSet<&ResourceId>,
+        may_exist: impl Fn(&ResourceId) -> bool,
+    ) {
+        let unseen = before.resources.iter().filter(|(resource, _)| !seen.contains(resource) && may_exist(resource));
         self.resources.extend(unseen.map(|(resource, record)| (resource.clone(), record.clone())));
         let hosts: BTreeSet<&ResourceId> =
             self.resources.values().filter_map(|record| record.last_host.as_ref()).collect();

@@ -161,6 +161,8 @@ pub enum GapKind {
     OtherRegions,
     /// Resources of the region may be missing from what was seen.
     Listing,
+    /// Reserved capacity of the region may be missing from what was seen, and nothing else.
+    Reservations,
     /// Something about resources of the region, or of the account, stayed unseen.
     Part,
     /// Everything was read, and nobody is known to receive what is announced.
@@ -176,6 +178,7 @@ impl GapKind {
             Self::ForbiddenRegion => "forbidden-region",
             Self::OtherRegions => "other-regions",
             Self::Listing => "listing",
+            Self::Reservations => "reservations",
             Self::Part => "part",
             Self::Readers => "readers",
         }
@@ -187,10 +190,10 @@ impl GapKind {
         matches!(self, Self::Region | Self::ForbiddenRegion)
     }
 
-    /// `true` if a resource that was not seen may exist all the same.
+    /// `true` if a resource that was not seen may exist all the same; not of reservations alone.
     #[must_use]
     pub const fn hides_resources(self) -> bool {
-        !matches!(self, Self::Part | Self::Readers)
+        !matches!(self, Self::Reservations | Self::Part | Self::Readers)
     }
 }
 
@@ -201,8 +204,9 @@ mod tests {
     /// The log of notifications keeps these names: another one would notify people again.
     #[test]
     fn a_kind_of_gap_has_the_name_that_the_log_keeps() {
-        use GapKind::{ForbiddenRegion, Listing, OtherRegions, Part, Readers, Region};
-        let names = [Region, ForbiddenRegion, OtherRegions, Listing, Part, Readers].map(GapKind::as_str);
-        assert_eq!(names, ["region", "forbidden-region", "other-regions", "listing", "part", "readers"]);
+        use GapKind::{ForbiddenRegion, Listing, OtherRegions, Part, Readers, Region, Reservations};
+        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, Part, Readers];
+        let names = ["region", "forbidden-region", "other-regions", "listing", "reservations", "part", "readers"];
+        assert_eq!(all.map(GapKind::as_str), names);
     }
 }

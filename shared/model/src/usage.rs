@@ -206,6 +206,14 @@ pub enum UnknownUsage {
     },
 }
 
+impl UnknownUsage {
+    /// `true` if its owner is notified that it cannot be judged. Of a gang, the finding is about the member whose usage is unknown.
+    #[must_use]
+    pub const fn is_finding(&self) -> bool {
+        !matches!(self, Self::NotAsked | Self::Young | Self::GangMember(_))
+    }
+}
+
 /// A series that settled it alone, by work or by memory that is held, and is asked first the next time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisiveSeries {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use model::capacity_reservation::CapacityReservation;
 use model::channels::Audience;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
@@ -12,6 +13,7 @@ use model::notification_log::{
     CarriedOut, Headline, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog,
     NotificationLogs, REPEAT_AFTER, ResourceRecord, Severity, UndeliveredCause, UndeliveredParagraph,
 };
+use model::observation::GapKind;
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use model::subscriptions::{KnownReaders, MessageAttributes, Readership, TopicSubscriptions};
@@ -80,9 +82,7 @@ pub fn update_log(
                 let seen: BTreeSet<&ResourceId> =
                     resource_memories(region, report).map(|(resource, _)| resource).collect();
                 keep_recent_terminations(&mut after, before, &seen, now);
-                if is_half_seen(region, report) {
-                    after.keep_of_unseen(before, &seen);
-                }
+                after.keep_of_unseen(before, &seen, |unseen| may_exist(unseen, region, report));
             }
             for one in late.iter().filter(|one| one.region == *region) {
                 let undelivered = |audience| to_undelivered(one, UndeliveredCause::Late, audience, report);
@@ -311,9 +311,13 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
 }
 
 /// Returns `true` if existing resources may be missing from the observation.
-fn is_half_seen(region: &Region, report: &Report) -> bool {
-    report.has_only_chosen_resources
-        || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_resources())
+/// `true` if a resource of which this run has no decision may be there all the same.
+fn may_exist(unseen: &ResourceId, region: &Region, report: &Report) -> bool {
+    let hides = |kind: GapKind| {
+        kind.hides_resources()
+            || kind == GapKind::Reservations && unseen.as_str().starts_with(CapacityReservation::ID_PREFIX)
+    };
+    report.has_only_chosen_resources || report.gaps.iter().any(|gap| gap.region == *region && hides(gap.kind))
 }
 
 fn gaps(

@@ -7,14 +7,14 @@ use model::id::{Region, ResourceId};
 use crate::limits::LimitsExceeded;
 use crate::{Plan, SkipReason, Skipped, Step};
 
-/// The members of the gang of each of these steps that none of these steps stops. Empty for all but policy actions on gangs.
+/// The members of the gang of each of these steps that none of these steps stops. Empty where [`stops_member`] is `false`.
 #[must_use]
 pub fn missing_members<'a>(steps: &[&'a Step]) -> Vec<Vec<&'a ResourceId>> {
     let acting: BTreeSet<(&Region, &ResourceId)> =
         steps.iter().filter(|step| stops_member(step)).map(|step| place(step)).collect();
     let missing = |step: &&'a Step| {
         let gang = step.gang.as_ref().filter(|_| stops_member(step));
-        let members = gang.into_iter().flat_map(|gang| &gang.members);
+        let members = gang.into_iter().flat_map(|gang| gang.members.keys());
         members.filter(|member| !acting.contains(&(&step.target.region, *member))).collect()
     };
     steps.iter().map(missing).collect()
@@ -35,19 +35,23 @@ pub(crate) fn wait_for_all(plan: &mut Plan) {
             plan.steps.push(step);
         }
     }
-    let gang_steps = plan.steps.iter().filter(|step| stops_member(step));
-    // No instance is of two gangs.
     let held: BTreeMap<ResourceId, LimitsExceeded> =
-        gang_steps.filter_map(|step| Some((step.gang.as_ref()?.members.first()?.clone(), step.held?))).collect();
-    for step in plan.steps.iter_mut().filter(|step| stops_member(step)) {
-        let gang_held = step.gang.as_ref().and_then(|gang| held.get(gang.members.first()?));
-        step.held = gang_held.copied().or(step.held);
+        plan.steps.iter().filter_map(|step| Some((gang_key(step)?.clone(), step.held?))).collect();
+    for step in &mut plan.steps {
+        step.held = gang_key(step).and_then(|key| held.get(key)).copied().or(step.held);
     }
 }
 
-/// An action that the owner scheduled is about the instance alone.
-fn stops_member(step: &Step) -> bool {
-    step.gang.is_some() && step.is_policy_action()
+/// The first member of the gang that a step stops a member of: no instance is of two gangs.
+#[must_use]
+pub fn gang_key(step: &Step) -> Option<&ResourceId> {
+    step.gang.as_ref().filter(|_| stops_member(step))?.members.keys().next()
+}
+
+/// `true` for a policy action on a member of a gang. What its owner scheduled is about the instance alone, also if Curfew saw it late.
+#[must_use]
+pub fn stops_member(step: &Step) -> bool {
+    step.gang.is_some() && step.is_policy_action() && !step.evidence.rule().is_owners_own()
 }
 
 const fn place(step: &Step) -> (&Region, &ResourceId) {
@@ -73,7 +77,7 @@ mod tests {
         let seen = instance().id(id).build();
         let target = Target::bare(&seen.region, &seen.id);
         let evidence = Evidence::new(Rule::Idle, Facts::named([]), "idle").unscheduled();
-        let members: BTreeSet<ResourceId> = gang.iter().map(|id| ResourceId::from(*id)).collect();
+        let members: BTreeMap<ResourceId, Option<_>> = gang.iter().map(|id| (ResourceId::from(*id), None)).collect();
         let gang = Gang { name: "placement group a".to_owned(), region: target.region.clone(), members };
         let gang = (!gang.members.is_empty()).then(|| Arc::new(gang));
         Step { gang, ..Step::bare(target, Action::Instance(seen, action), evidence, mode) }
@@ -117,10 +121,14 @@ mod tests {
         let refused = Step { refused_at: Some(time("2026-09-01T11:00:00Z")), ..stop("i-2", &PAIR) };
         let plan = limited(vec![stop("i-1", &PAIR), refused, stop("i-3", &[])], "[limits]\nactions_max = 1");
         assert!(plan.steps.len() == 3 && plan.steps.iter().all(|step| step.held.is_some()), "{plan:?}");
-        // Of refused actions a run tries as many as the limits allow.
-        let refused = |id| Step { refused_at: Some(time("2026-09-01T11:00:00Z")), ..stop(id, &PAIR) };
-        let plan = limited(vec![refused("i-1"), refused("i-2")], "[limits]\nactions_max = 1");
-        assert_eq!((acting(&plan).len(), plan.skipped.len()), (0, 2));
+        // All of it were refused before: a person is asked as well, and other retries go on.
+        let refused = |id, gang| Step { refused_at: Some(time("2026-09-01T11:00:00Z")), ..stop(id, gang) };
+        let all = || vec![refused("i-1", &PAIR), refused("i-2", &PAIR), refused("i-3", &[])];
+        let held = |plan: &Plan| plan.steps.iter().map(|step| step.held.is_some()).collect::<Vec<_>>();
+        assert_eq!(held(&limited(all(), "[limits]\nactions_max = 1")), [true, true, false]);
+        let plan = limited(all(), "[limits]\nactions_max = 2");
+        assert_eq!((acting(&plan), held(&plan)), (PAIR.to_vec(), vec![false, false]));
+        assert_eq!(held(&limited(all(), "[limits]\nactions_max = 3")), [false, false, false]);
     }
 
     #[test]

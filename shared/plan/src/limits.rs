@@ -1,11 +1,13 @@
 //! The blast radius: above `[limits]` a run carries out none of its policy actions, and asks a person.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use model::config::LimitsConfig;
+use model::id::ResourceId;
 
-use crate::{Action, Plan, SkipReason, Skipped, Step, gang};
+use crate::gang::{self, gang_key};
+use crate::{Action, Plan, SkipReason, Skipped, Step};
 
 /// Reason that the policy actions of a run await approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,8 @@ const FLEET_MIN_FOR_SHARE: usize = 10;
 
 /// Holds all policy actions of a plan that exceeds a limit. Marks, messages, starts and scheduled actions are neither counted nor
 /// held; nor is an action that AWS refused before, and will refuse again. Of these a run tries as many as the limits allow, the one that
-/// waits longest first: what refused them may be gone for all at once. Limits that allow nothing hold these as well.
+/// waits longest first: what refused them may be gone for all at once. Limits that allow nothing hold these as well, and those of a gang
+/// that is larger than they allow.
 pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     gang::wait_for_all(plan);
     hold(plan, limits);
@@ -52,11 +55,12 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
 fn hold(plan: &mut Plan, limits: &LimitsConfig) {
     let fleet = plan.seen;
     let allowed = allowed(fleet, limits);
-    if allowed > 0 {
-        skip_refused_above(plan, allowed);
-    }
+    let gangs = gang_sizes(plan);
+    let fits = |step: &Step| gang_key(step).and_then(|key| gangs.get(key)).copied().unwrap_or(1) <= allowed;
+    let is_retried = |step: &Step| step.is_policy_action() && step.refused_at.is_some() && fits(step);
+    skip_refused_above(plan, allowed, &gangs, is_retried);
     let steps = &mut plan.steps;
-    let is_counted = |step: &Step| step.is_policy_action() && (step.refused_at.is_none() || allowed == 0);
+    let is_counted = |step: &Step| step.is_policy_action() && !is_retried(step);
     let ends = steps.iter().filter(|step| is_counted(step)).count();
     if ends <= allowed {
         return;
@@ -83,13 +87,39 @@ fn allowed(fleet: usize, limits: &LimitsConfig) -> usize {
     actions_max.min(share)
 }
 
-/// Leaves the refused actions above `tried_max` to later runs.
-fn skip_refused_above(plan: &mut Plan, tried_max: usize) {
-    let refused_at = |step: &Step| step.refused_at.filter(|_| step.is_policy_action());
-    let places = plan.steps.iter().enumerate();
-    let mut retries: Vec<_> = places.filter_map(|(place, step)| Some((refused_at(step)?, place))).collect();
+/// The number of steps on each gang.
+fn gang_sizes(plan: &Plan) -> BTreeMap<ResourceId, usize> {
+    let mut sizes = BTreeMap::new();
+    for key in plan.steps.iter().filter_map(gang_key) {
+        let size: &mut usize = sizes.entry(key.clone()).or_default();
+        *size = size.saturating_add(1);
+    }
+    sizes
+}
+
+/// Leaves the retries above `tried_max` to later runs. A gang is tried as a whole.
+fn skip_refused_above(
+    plan: &mut Plan,
+    tried_max: usize,
+    gangs: &BTreeMap<ResourceId, usize>,
+    is_retried: impl Fn(&Step) -> bool,
+) {
+    let places = plan.steps.iter().enumerate().filter(|(_, step)| is_retried(step));
+    let mut retries: Vec<_> = places.map(|(place, step)| (step.refused_at, place, gang_key(step))).collect();
     retries.sort_unstable();
-    let later: BTreeSet<usize> = retries.into_iter().skip(tried_max).map(|(_, place)| place).collect();
+    let (mut tried, mut tried_gangs, mut later) = (0_usize, BTreeSet::new(), BTreeSet::new());
+    for (_, place, gang) in retries {
+        if gang.is_some_and(|key| tried_gangs.contains(key)) {
+            continue;
+        }
+        let more = tried.saturating_add(gang.and_then(|key| gangs.get(key)).copied().unwrap_or(1));
+        if more > tried_max {
+            later.insert(place);
+        } else {
+            tried = more;
+            tried_gangs.extend(gang);
+        }
+    }
     for (place, step) in std::mem::take(&mut plan.steps).into_iter().enumerate() {
         if later.contains(&place) {
             let Step { target, finding, memory, .. } = step;

@@ -15,6 +15,7 @@ mod usage_queries;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -66,7 +67,8 @@ pub fn decide(
     now: Timestamp,
 ) -> Plan {
     let empty_log = NotificationLog::default();
-    let usages = judged_usages(usages, &policy.gangs);
+    let all: Vec<&Instance> = seen.items.iter().collect();
+    let usages = judged_usages(usages, &all, policy, now);
     let alone = seen.items.iter().map(|instance| {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
         let log = memory.get(&instance.region).unwrap_or(&empty_log);
@@ -88,7 +90,7 @@ struct InstanceCase<'a> {
     usage: &'a Usage,
     log: &'a NotificationLog,
     /// Cases of the members of its gang by rule; `None` for one that works alone, and where nothing is decided.
-    standings: Option<&'a GangStandings>,
+    standings: Option<&'a GangStandings<'a>>,
     policy: &'a Policy,
     now: Timestamp,
 }
@@ -200,6 +202,10 @@ impl<'a> RunningCase<'a> for InstanceCase<'a> {
         };
         let action = Action::Instance(self.instance.clone(), action);
         let gang = self.policy.gangs.gang_of(&self.instance.id).cloned();
+        let gang = match (gang, evidence.rule()) {
+            (Some(gang), Rule::OverBudget) => gang.within_team(self.target().team.as_ref()).map(Arc::new),
+            (gang, _) => gang,
+        };
         Step { saves, gang, ..Step::bare(self.target(), action, evidence, mode) }
     }
 

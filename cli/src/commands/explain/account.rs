@@ -276,9 +276,9 @@ impl<'a> ExplainAccount<'a> {
         };
         besides.gaps.extend(gaps);
         besides.stopped = undo::stop_to_undo(instance, standing_stop(instance, notices.record(id))).ok();
-        let policy = &Policy { gangs: Gangs::find(&items, &policy.config.gangs), ..policy.clone() };
+        let policy = &Policy { gangs: Gangs::find(&items, &policy.config), ..policy.clone() };
         let gang = policy.gangs.gang_of(id);
-        let is_member = |one: &&Instance| one.id == *id || gang.is_some_and(|gang| gang.members.contains(&one.id));
+        let is_member = |one: &&Instance| one.id == *id || gang.is_some_and(|gang| gang.members.contains_key(&one.id));
         let asked: Vec<&Instance> = items.iter().filter(is_member).collect();
         let usages = self.usages(region, &asked, policy, &mut besides).await;
         let explained = instances::explain_among(instance, &items, &usages, notices, policy, self.context.now);

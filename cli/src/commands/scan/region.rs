@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use billing::price::{PriceBook, PriceDocument, PriceSource, Quote, sagemaker_types};
 use cloud::Aws;
+use cloud::operator::caller_arn;
 use execution::{IdleThresholds, due_queries, learn_usage};
 use futures::future::{join, join4};
 use jiff::Timestamp;
@@ -124,7 +125,7 @@ impl RegionScan<'_> {
             }
             None => JobStates::default(),
         };
-        let gangs = Gangs::find(&items, &policy.config.gangs);
+        let gangs = Gangs::find(&items, &policy.config);
         let policy = Policy { jobs, gangs, ..policy.clone() };
         let seen: Vec<&Instance> = items.iter().collect();
         let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
@@ -192,8 +193,20 @@ impl RegionScan<'_> {
     /// Beside the two lists as well. A region that forbids everything is said once.
     async fn scan_reservations(self, aws: &Aws, region: &Region) -> PartialFindings {
         let Self { policy, now, .. } = self;
-        let Observation { items, mut gaps } =
+        let Observation { mut items, mut gaps } =
             cloud::unused_reservations(aws, std::slice::from_ref(region), None, TIMEOUT).await;
+        if items.iter().any(|one| one.billed_to.is_some()) {
+            match caller_arn(aws).await {
+                Ok(arn) => {
+                    let account = arn.split(':').nth(4).filter(|account| !account.is_empty());
+                    items.retain(|one| one.is_billed_to(account));
+                }
+                Err(error) => {
+                    gaps.push(error.gap_of_kind(GapKind::Reservations));
+                    items.clear();
+                }
+            }
+        }
         let is_unpriced = |one: &&CapacityReservation| {
             one.kind == ReservationKind::OnDemand && one.plain_linux && !has_list_price(unused_cost(one, policy))
         };

@@ -28,7 +28,7 @@ pub async fn unused_reservations(
     for look in look_at_each(regions, DESCRIBE_RESERVATIONS, timeout, look).await {
         match look {
             Ok(items) => seen.items.extend(items),
-            Err(error) => seen.gaps.push(error.gap_of_kind(GapKind::Listing)),
+            Err(error) => seen.gaps.push(error.gap_of_kind(GapKind::Reservations)),
         }
     }
     seen
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_is_a_gap() {
         let (found, _) = seen(ReplayAnswer::error("UnauthorizedOperation", "No")).await;
-        assert_eq!((found.items.len(), found.gaps[0].kind), (0, GapKind::Listing));
+        assert_eq!((found.items.len(), found.gaps[0].kind), (0, GapKind::Reservations));
         assert_eq!(found.gaps[0].call, DESCRIBE_RESERVATIONS);
     }
 }

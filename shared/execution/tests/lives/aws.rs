@@ -173,14 +173,17 @@ impl AwsInMemory {
 pub(crate) enum RefusedCall {
     Tag,
     Stop,
+    /// That of this instance.
+    StopOf(&'static str),
     DeleteSnapshot,
 }
 
 impl RefusedCall {
-    const fn is_of(self, write: &Ec2Write<'_>) -> bool {
+    fn is_of(self, write: &Ec2Write<'_>) -> bool {
         match self {
             Self::Tag => matches!(write, Ec2Write::CreateTags { .. }),
             Self::Stop => matches!(write, Ec2Write::StopInstance(_)),
+            Self::StopOf(id) => matches!(write, Ec2Write::StopInstance(stopped) if stopped.as_str() == id),
             Self::DeleteSnapshot => matches!(write, Ec2Write::DeleteSnapshot(_)),
         }
     }

@@ -124,7 +124,7 @@ impl Account {
 
     fn plan(&self) -> Plan {
         let seen = Observation { items: self.aws.instances.clone(), gaps: self.gaps.clone() };
-        let gangs = Gangs::find(&seen.items, &self.policy.config.gangs);
+        let gangs = Gangs::find(&seen.items, &self.policy.config);
         let policy = Policy { gangs, ..self.policy.clone() };
         decide(&seen, &self.usages, &self.aws.memory, &policy, self.aws.now)
     }

@@ -50,13 +50,14 @@ pub fn explain_among(
     now: Timestamp,
 ) -> Option<Explanation> {
     let gang = policy.gangs.gang_of(&instance.id);
-    let is_member = |other: &&Instance| gang.is_some_and(|gang| gang.members.contains(&other.id));
+    let is_member = |other: &&Instance| gang.is_some_and(|gang| gang.members.contains_key(&other.id));
     let mut members: Vec<Instance> = seen.iter().filter(is_member).cloned().collect();
     if members.is_empty() {
         members.push(instance.clone());
     }
     let memory = NotificationLogs::from([(instance.region.clone(), log.clone())]);
-    let judged = judged_usages(usages, &policy.gangs);
+    let all: Vec<&Instance> = members.iter().collect();
+    let judged = judged_usages(usages, &all, policy, now);
     let usage = |id: &ResourceId| judged.get(id).unwrap_or(&NOT_ASKED);
     let alone: Vec<InstanceCase<'_>> = members
         .iter()

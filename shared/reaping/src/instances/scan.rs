@@ -1,6 +1,7 @@
 //! Findings about running instances, without announcements: see [`crate::scan`].
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use jiff::Timestamp;
 use model::curfew_tags::CurfewTags;
@@ -16,7 +17,7 @@ use plan::report::RecordedEvidence;
 use plan::{Facts, NotifyOnlyReason, SkipReason};
 
 use super::feasible::describe_prepaid;
-use super::gangs::judged_usages;
+use super::gangs::{judged_usages, standings_of_gangs};
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::{ResourceCase, RunningCase};
@@ -32,9 +33,14 @@ pub fn scan(
     policy: &Policy,
     now: Timestamp,
 ) -> Observation<ScanFinding> {
-    let (log, usages) = (&NotificationLog::default(), judged_usages(usages, &policy.gangs));
+    let all: Vec<&Instance> = seen.iter().collect();
+    let (log, usages) = (&NotificationLog::default(), judged_usages(usages, &all, policy, now));
     let case = |instance| InstanceCase { instance, usage: usage(&usages, instance), log, standings: None, policy, now };
-    find_in_each(seen.iter().map(case), InstanceCase::scan_finding)
+    let alone: Vec<InstanceCase<'_>> = seen.iter().map(case).collect();
+    let standings = standings_of_gangs(&alone, &policy.gangs);
+    let cases =
+        alone.iter().map(|case| InstanceCase { standings: standings.get(&case.instance.id).map(Rc::as_ref), ..*case });
+    find_in_each(cases, InstanceCase::scan_finding)
 }
 
 /// Number of these instances that are judged for idleness, but whose usage no query answered. They have no finding about idleness.
@@ -92,7 +98,8 @@ impl InstanceCase<'_> {
 
     fn only_notifies_idleness(self) -> Option<NotifyOnlyReason> {
         let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
-        match rules::judge(Rule::Idle, self.subject(&curfew_tags)) {
+        let verdict = rules::judge(Rule::Idle, self.subject(&curfew_tags));
+        match self.within_gang(&curfew_tags, Rule::Idle, verdict) {
             Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Some(why),
             Verdict::Violated(_) | Verdict::Compliant | Verdict::Unknown => None,
         }

@@ -173,9 +173,7 @@ impl<'a> InstanceCase<'a> {
         if !self.is_judged_for_idleness() {
             return None;
         }
-        // Of a gang, the finding is about the member whose usage is unknown.
-        let is_found = !matches!(unknown, UnknownUsage::NotAsked | UnknownUsage::Young | UnknownUsage::GangMember(_));
-        is_found.then_some(unknown)
+        unknown.is_finding().then_some(unknown)
     }
 }
 

@@ -47,12 +47,16 @@ pub fn usage_queries<'a>(
         let asked = activity.last_inquiry(instance, now);
         let (length, depth) = (InstanceCase { instance, usage, log, standings: None, policy, now }).due_query(asked)?;
         let likely = asked.and_then(|asked| asked.shown_by.clone());
-        let looked_back = asked.and_then(|asked| asked.looked_back.as_ref());
-        let looks_back = depth == QueryDepth::Full
-            && looked_back.is_none_or(|looked| now.duration_since(looked.at) >= LOOK_BACK_AFTER);
+        let looks_back = depth == QueryDepth::Full && looks_back(asked, now);
         Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth, looks_back })
     };
     seen.iter().filter_map(ask).collect()
+}
+
+/// `true` once a day.
+pub(super) fn looks_back(asked: Option<&LastInquiry>, now: Timestamp) -> bool {
+    let looked_back = asked.and_then(|asked| asked.looked_back.as_ref());
+    looked_back.is_none_or(|looked| now.duration_since(looked.at) >= LOOK_BACK_AFTER)
 }
 
 impl InstanceCase<'_> {

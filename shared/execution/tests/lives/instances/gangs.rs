@@ -1,3 +1,4 @@
+use super::refused_for_good::PROTECTED_FROM_STOP;
 use super::*;
 
 fn member(id: &str) -> InstanceBuilder {
@@ -78,7 +79,10 @@ fn a_step_about_one_member_alone_stops_nothing() {
     plan.steps.truncate(1);
     let report = account.aws.carry_out(plan, &account.policy.clone());
     assert_eq!(report.steps[0].1.kind, OutcomeKind::Changed);
-    assert_eq!(report.steps[0].1.error.as_deref(), Some("i-2 of its gang is not stopped in this run, so it goes on"));
+    assert_eq!(
+        report.steps[0].1.error.as_deref(),
+        Some("i-2 of its gang is not stopped in this run, so this instance keeps running")
+    );
     assert!(account.aws.instances.iter().all(|instance| instance.state == InstanceState::Running));
 }
 
@@ -89,5 +93,34 @@ fn the_limits_count_all_members() {
     assert_snapshot!(account.log, @"
     01 12:00 i-1 mark idle=stop@01T13:00, i-2 mark idle=stop@01T13:00 | notified vision (warning)
     01 13:00 i-1 stop for idle (not reached), i-2 stop for idle (not reached) | notified vision (error)
+    ");
+}
+
+#[test]
+fn a_passed_expiry_ends_the_one_that_carries_it() {
+    let expired = member("i-1").tag("curfew:expires-at", "2026-09-01T11:00:00Z");
+    let mut account = fleet([expired, member("i-2")], ENFORCED);
+    account.all_are(&busy()).run("01 12:00").run("01 12:15");
+    assert_snapshot!(account.log, @"
+    01 12:00 i-1 mark expired=stop@01T12:15, i-2 skipped busy | notified vision (warning)
+    01 12:15 i-1 stop for expired, i-2 skipped busy | notified vision (action)
+    ");
+}
+
+#[test]
+fn what_ec2_refuses_for_one_member_is_tried_first_the_next_day() {
+    let mut account = pair(ENFORCED);
+    account.run("01 12:00");
+    let (_, code, words) = PROTECTED_FROM_STOP;
+    account.aws.refuses_for_good = Some((RefusedCall::StopOf("i-2"), code, words));
+    account.run("01 13:00");
+    // Somebody starts it again.
+    account.aws.instances[0].state = InstanceState::Running;
+    account.run("01 13:05").run("02 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 i-1 mark idle=stop@01T13:00, i-2 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 i-1 stop for idle, i-2 stop for idle (failed) | notified vision (error)
+    01 13:05 i-1 mark idle=stop@01T14:05, i-2 unmark idle leaving idle=stop@01T13:00 and stopped | notified vision (warning)
+    02 13:05 i-1 stop for idle (changed), i-2 stop for idle (failed) | notified vision (error)
     ");
 }

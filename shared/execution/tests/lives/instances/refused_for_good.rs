@@ -2,7 +2,7 @@
 
 use super::*;
 
-const PROTECTED_FROM_STOP: (RefusedCall, &str, &str) = (
+pub(super) const PROTECTED_FROM_STOP: (RefusedCall, &str, &str) = (
     RefusedCall::Stop,
     "OperationNotPermitted",
     "The instance 'i-0abc' may not be stopped. Modify its 'disableApiStop' instance attribute and try again.",

@@ -15,7 +15,7 @@ fn member(id: &str) -> InstanceBuilder {
 
 fn policy(all: &[Instance], config: &str) -> Policy {
     let policy = enforcing(config);
-    Policy { gangs: Gangs::find(all, &policy.config.gangs), ..policy }
+    Policy { gangs: Gangs::find(all, &policy.config), ..policy }
 }
 
 fn planned(all: Vec<(InstanceBuilder, Usage)>, config: &str) -> (Vec<Instance>, Plan) {
@@ -68,7 +68,8 @@ fn one_member_at_work_keeps_all() {
     let all = |second| vec![(member("i-1"), idle()), (member("i-2"), second), (member("i-3"), idle())];
     assert_eq!(decisions(all(busy()), ENFORCED), ["busy", "busy", "busy"]);
     let none = Usage::Unknown(UnknownUsage::NotAsked);
-    assert_eq!(decisions(all(unknown()), ENFORCED), ["usage-unknown", "usage-unknown", "usage-unknown"]);
+    // For good: the owners of the others are told what they cost.
+    assert_eq!(decisions(all(unknown()), ENFORCED), ["gang", "usage-unknown", "gang"]);
     assert_eq!(decisions(all(none), ENFORCED), ["usage-unknown", "usage-unknown", "usage-unknown"]);
     assert_eq!(decisions(all(Usage::Unknown(UnknownUsage::Young)), ENFORCED)[0], "usage-unknown");
     // By itself each would be announced.
@@ -98,10 +99,44 @@ fn one_member_that_may_not_be_stopped_makes_all_notify_only() {
     assert_eq!(with(second().tag("curfew:idle-after", "off")), "gang");
     assert_eq!(with(second().tag("aws:autoscaling:groupName", "g")), "gang");
     assert_eq!(with(second().purchase(PurchaseOption::SpotOneTime)), "gang");
-    // Its Spot request may be read by the next run.
-    assert_eq!(with(second().purchase(PurchaseOption::SpotUnknown)), "usage-unknown");
+    // EC2 forgets a Spot request of an instance that runs on.
+    assert_eq!(with(second().purchase(PurchaseOption::SpotUnknown)), "gang");
     assert_eq!(with(second().state(InstanceState::Pending)), "usage-unknown");
     assert_eq!(with(second().state(InstanceState::Stopped)), "mark");
+}
+
+/// No run asks about the second.
+#[test]
+fn a_member_that_is_never_queried_hides_no_finding() {
+    let never_queried = [
+        ("curfew:protected", ""),
+        ("curfew:keep-until", "2026-09-30"),
+        ("curfew:idle-after", "off"),
+        ("aws:autoscaling:groupName", "g"),
+    ];
+    let none = || Usage::Unknown(UnknownUsage::NotAsked);
+    for (key, value) in never_queried {
+        let second = || member("i-2").tag(key, value);
+        let all = vec![(member("i-1"), idle()), (second(), none())];
+        assert_eq!(decisions(all, ENFORCED)[0], "gang");
+        let (recent, old) = ("2026-09-01T11:55:00Z", "2026-09-01T10:40:00Z");
+        let queried = |at| queried_among(vec![member("i-1"), second()], &[("i-1", at, Some(idle()))]);
+        assert!(queried(old).contains(&"i-1".to_owned()));
+        // Nothing follows from it before.
+        assert!(!queried(recent).contains(&"i-1".to_owned()));
+    }
+}
+
+#[test]
+fn a_member_of_another_team_may_hold_a_stop_and_hides_nothing() {
+    let all = |other: Usage| {
+        let other = (member("i-2").tag("Team", "nlp"), other);
+        decisions(vec![(member("i-1"), idle()), other, (member("i-3"), idle())], ENFORCED)
+    };
+    assert_eq!(all(busy()), ["gang", "busy", "gang"]);
+    assert_eq!(all(unknown()), ["gang", "usage-unknown", "gang"]);
+    assert_eq!(all(Usage::Unknown(UnknownUsage::NotAsked)), ["gang", "usage-unknown", "gang"]);
+    assert_eq!(all(idle()), ["mark", "mark", "mark"]);
 }
 
 #[test]
@@ -147,7 +182,11 @@ fn a_member_that_the_run_does_not_see_holds_all() {
 
 /// The ids that a run queries, by what the last one found at that time.
 fn queried(found: &[(&str, &str, Option<Usage>)]) -> Vec<String> {
-    let all: Vec<Instance> = found.iter().map(|(id, ..)| member(id).build()).collect();
+    queried_among(found.iter().map(|(id, ..)| member(id)).collect(), found)
+}
+
+fn queried_among(all: Vec<InstanceBuilder>, found: &[(&str, &str, Option<Usage>)]) -> Vec<String> {
+    let all: Vec<Instance> = all.into_iter().map(InstanceBuilder::build).collect();
     let policy = policy(&all, ENFORCED);
     let mut activity = ActivityCache::default();
     for (id, at, usage) in found {
