@@ -83,8 +83,8 @@ playground: $(VENV)/.installed ## Use Curfew in a shell on a local AWS whose tim
 	@$(BUILD)
 	@PYTHONPATH=integration $(VENV)/bin/python -m playground
 
-# Each part's time and work: .ci/parts.
-test: ## Run every check: format, lints, all tests, the template, the real binaries end to end
+# Each part's time and work: .ci/parts. What passed within a day with the same inputs is left out: integration/unchanged.py.
+test: ## Run every check: format, lints, all tests, the template, the real binaries end to end: make test [ALL=1]
 	@$(PYTHON) .ci/parts $(PARTS)
 
 test-all: ## Run every check, and those that take hours
@@ -183,8 +183,9 @@ EVERY_FAULT := integration/tests/test_every_fault.py
 
 integration: $(VENV)/.installed $(VENV_LINT)/.installed ## Run the real binaries end to end against a local AWS
 	$(LINTED) $(BUILD) --bins --examples
-	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --quiet
-	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadgroup --quiet
+	$(if $(ALL),rm -rf target/passed)
+	$(PYTEST) -p unchanged integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --quiet
+	$(PYTEST) -p unchanged $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadgroup --quiet
 
 page: $(VENV)/.installed $(AXE_SCRIPT) ## Look at the report's page in Chromium, and check that everybody can read it (needs chromium and npm)
 	cargo build --locked --package report --example sample

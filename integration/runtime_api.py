@@ -16,6 +16,7 @@ import os
 import queue
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -33,6 +34,7 @@ _RESPONSE_MAX_BYTES = 6 * 1024 * 1024  # "Lambda quotas": synchronous invocation
 _INIT_SECONDS = 10.0  # "Lambda runtime environment lifecycle": the limit of the init phase
 _SETTLE_SECONDS = 30.0  # at most, for the function to ask for its next event, and so to have written its logs
 _STOP_SECONDS = 2.0
+INVOKED = "curfew.invoked"  # the audit event of each invocation, with the executable
 
 Event = Union[bytes, str, dict[str, Any], list[Any]]
 
@@ -120,6 +122,7 @@ class Function:
         """
         if self._process is None or self._process.poll() is not None:
             self._start()
+        sys.audit(INVOKED, str(self.binary.resolve()))
         api, request_id = self._api, str(uuid.uuid4())
         api.wait_until_idle(_INIT_SECONDS)  # as in Lambda, starting is not part of the invocation
         began = time.monotonic()
