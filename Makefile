@@ -239,7 +239,8 @@ BOOK := target/book
 docs: $(MDBOOK)/bin/mdbook ## Build the documentation as a site, target/book/html/index.html (the first time it builds mdBook: minutes)
 	rm -rf $(BOOK) && mkdir -p $(BOOK)/src
 	cp docs/book.toml $(BOOK)
-	cp --parents *.md {agent,data,events,integration,deploy/terraform}/README.md deploy/policies/*.json docs/* LICENSE $(BOOK)/src
+	cp --parents *.md {agent,data,events,integration,deploy/terraform}/README.md deploy/policies/*.json LICENSE $(BOOK)/src
+	cp -r docs $(BOOK)/src
 	sed -E 's#\]\(([^.])#](docs/\1#; s#\]\(\.\./#](#' docs/SUMMARY.md > $(BOOK)/src/SUMMARY.md
 	find $(BOOK)/src -name '*.md' ! -name SUMMARY.md -exec sed -E -i 's#(\]\([^)]*)README\.md#\1index.md#g' {} +
 	$(MDBOOK)/bin/mdbook build $(BOOK)

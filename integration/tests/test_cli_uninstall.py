@@ -23,6 +23,7 @@ def uninstall(stack: Deployment, *arguments: str, **over: str | None) -> Said:
 
 
 REPLY_URL = {"FunctionName": "curfew-reply", "ChatButtons": "no"}
+REPLY_URL_OF_OTHERS = REPLY_URL | {"FunctionName": "staging-reply"}
 
 
 def kinds(said: Said) -> dict[str, int]:
@@ -54,12 +55,14 @@ def test_it_only_lists(stack: Deployment) -> None:
     for region, home in (("eu-central-1", "us-east-1"), ("us-east-1", "eu-west-1")):
         account.aws.put_stack("curfew-forwarder", {}, region, parameters={"HomeRegion": home})
     account.aws.put_stack("curfew-reply-url", {}, parameters=REPLY_URL)
-    account.aws.put_stack("curfew-reply-url-of-others", {}, parameters={"FunctionName": "another"})
+    account.aws.put_stack("curfew-reply-url-of-others", {}, parameters=REPLY_URL_OF_OTHERS)
+    targets = [{"Key": "InstanceIds", "Values": [gpu]}]
+    account.aws.client("ssm").create_association(Name="AWS-RunShellScript", AssociationName="curfew-gpu-metrics-configuration", Targets=targets)
     before = account.aws.tags(gpu)
     account.aws.clear_calls()
     said = uninstall(stack, "--json").fine()
     assert kinds(said) == {
-        **{"stack": 1, "bucket": 1, "stopped-instances": 1, "labels": 2, "tags-of-people": 1, "snapshots": 1},
+        **{"stack": 1, "bucket": 1, "stopped-instances": 1, "labels": 2, "tags-of-people": 1, "snapshots": 1, "gpu-metrics": 1},
         **{"team-stacks": 1, "forwarders": 1, "reply-urls": 1},
     }
     assert (said.json()["outcome"], said.json()["removed"], said.json()["gaps"]) == ("listed", [], [])
@@ -68,6 +71,9 @@ def test_it_only_lists(stack: Deployment) -> None:
     shown = uninstall(stack).fine()
     assert f"The state bucket {BUCKET}" in shown.out and "the only copy of their data" in shown.out
     assert "Nothing was removed" in shown.err
+    account.aws.put_stack("staging", {}, parameters={"Mode": "observe", "AuditRetentionDays": "30"})
+    shared = uninstall(stack, "--remove", "forwarders", "--yes")
+    assert shared.code == 2 and "staging needs the events as well" in shared.err
 
 
 def test_what_is_named_is_removed_and_nothing_else(stack: Deployment) -> None:
@@ -77,13 +83,14 @@ def test_what_is_named_is_removed_and_nothing_else(stack: Deployment) -> None:
     curfew(account.environment(), "team", "create", "vision").fine()
     account.aws.put_stack("curfew-forwarder", {}, "eu-central-1", parameters={"HomeRegion": "us-east-1"})
     account.aws.put_stack("curfew-reply-url", {}, parameters=REPLY_URL)
+    account.aws.put_stack("curfew-reply-url-2", {}, parameters=REPLY_URL_OF_OTHERS)
     arguments = ("--delete-stack", "--remove", "labels,team-stacks", "--remove", "forwarders,reply-urls")
     said = uninstall(stack, *arguments, "--yes", "--json").fine().json()
     assert said["outcome"] == "removed" and said["failures"] == [] and len(said["removed"]) == 5
     assert said["removed"][0] == "the stack curfew", "before all else"
     assert "curfew:marked" not in account.aws.tags(gpu) and "curfew:hours" in account.aws.tags(gpu)
     assert snapshots(account) == [snapshot], "not named"
-    assert stacks(account) == [] == stacks(account, "eu-central-1")
+    assert stacks(account) == ["curfew-reply-url-2"] and stacks(account, "eu-central-1") == []
     assert account.keys("plans/"), "the record stays"
     again = uninstall(stack, *arguments, "--yes", "--json", CURFEW_BUCKET=BUCKET).fine().json()
     assert (again["outcome"], again["removed"]) == ("removed", [])

@@ -10,7 +10,7 @@ import pytest
 
 from reaping import REPOSITORY
 
-DOCS = sorted(REPOSITORY.glob("docs/*.md"))
+DOCS = sorted(REPOSITORY.glob("docs/**/*.md"))
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *DOCS, *(REPOSITORY / f"{name}/README.md" for name in ("agent", "data", "deploy/terraform", "events", "integration"))]
 README_LINES_MAX = 180
 

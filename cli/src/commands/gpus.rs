@@ -48,7 +48,7 @@ pub(crate) struct Gpus {
 /// ```json
 /// {"schema": 1, "at": "…", "source": "AWS", "regions": ["us-east-1"], "not_tabled": [],
 ///  "types": [{"type": "p5.48xlarge", "accelerator": "NVIDIA H100", "accelerators": 8.0, "accelerator_memory_mib": 81920, "vcpus": 192,
-///             "memory_gib": 2048, "network_gbps": 3200, "is_for_jobs": true,
+///             "memory_gib": 2048, "network_gbps": 3200, "is_for_jobs": true, "is_retired": false,
 ///             "places": [{"region": "us-east-1", "usd_per_hour": 55.04, "price_source": "table of 2026-09-24", "spot_usd_per_hour": 20.1,
 ///                         "spot_zone": "us-east-1b", "quota_vcpus": 192.0, "spot_quota_vcpus": 0.0}]}]}
 /// ```
@@ -160,7 +160,7 @@ impl GpusOutput {
         self.types.iter().flat_map(|listing| &listing.places)
     }
 
-    /// One row for each type, with the region that is the cheapest.
+    /// One row for each type, with both prices of the region that is the cheapest on demand.
     fn show_all(&self) {
         let right = ColumnAlignment::Right;
         let mut table = Table::new([
@@ -175,7 +175,6 @@ impl GpusOutput {
         ])
         .sparing(1);
         for listing in self.types.iter().filter(|listing| !listing.places.is_empty()) {
-            let spot = listing.places.iter().filter_map(|place| place.spot_usd_per_hour).min();
             let more = listing.places.len().saturating_sub(1);
             let place = listing.places.first();
             let region = place.map(|place| place.region.to_string()).unwrap_or_default();
@@ -186,7 +185,7 @@ impl GpusOutput {
                 optional(listing.vcpus),
                 optional(listing.memory_gib),
                 dollars(place.and_then(|place| place.usd_per_hour)),
-                dollars(spot),
+                dollars(place.and_then(|place| place.spot_usd_per_hour)),
                 if more > 0 { format!("{region} and {more} more") } else { region },
             ]);
         }
@@ -200,9 +199,10 @@ impl GpusOutput {
 
 /// A heading, and a row for each region.
 fn show_type(listing: &TypeListing) {
+    let retired = if listing.is_retired { "; AWS retires its family" } else { "" };
     let network = listing.network_gbps.map(|gbps| format!(", {gbps} Gbit/s")).unwrap_or_default();
     screen::print_line(format!(
-        "\n{}: {} {} with {} GiB each, {} vCPUs, {} GiB{network}{}",
+        "\n{}: {} {} with {} GiB each, {} vCPUs, {} GiB{network}{}{retired}",
         listing.instance_type,
         listing.accelerators,
         short(&listing.accelerator),

@@ -1,22 +1,23 @@
 //! `curfew metrics`: the metrics of GPUs, without which no instance is judged idle.
 
-use std::collections::BTreeMap;
+mod install;
+mod uninstall;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use cloud::operator::{install_agent, uninstall_agent};
 use model::config::{Config, MetricsConfig};
 use model::id::{Region, ResourceId};
 use model::instance::{Accelerator, Instance, InstanceState};
 use model::observation::{Gap, Observation};
-use model::partition::Partition;
 use model::usage::{device_of, power_device, power_names, reads_power};
-use operator::gpu_metrics::{
-    AgentPlan, AgentTargets, MetricSources, agent_configuration, describe_install, memory_names, takes_agent,
-};
+use operator::gpu_metrics::{CONFIGURE_ASSOCIATION, MetricSources, memory_names};
 use serde::Serialize;
 use store::Documents as _;
 
+use self::install::Install;
+use self::uninstall::Remove;
 use crate::command_error::{CommandError, describe_gap};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -30,29 +31,6 @@ pub(crate) enum Metrics {
     Install(Install),
     Check(Check),
     Uninstall(Remove),
-}
-
-/// Let Systems Manager install the CloudWatch agent on GPU machines
-///
-/// It shows the cost first: two custom metrics of CloudWatch for each GPU. Without --tag it is about the NVIDIA machines that run now and do not
-/// report; with it about every machine that carries the tag, now or later. It may be repeated.
-#[derive(Debug, Args)]
-#[command(after_help = "It changes no role: it prints the two policies that the role of each instance needs.\n\n\
-                        Exit codes: 0 it is so, or there is nothing to do; 1 it was not confirmed; 2 an error.\n\n\
-                        Permissions: as docs/command.md lists them.\n\n\
-                        Example:\n  curfew metrics install --tag Team=vision\n  curfew metrics install --utilisation-only --yes")]
-pub(crate) struct Install {
-    /// The machines with this tag: KEY=VALUE, or KEY=VALUE,VALUE
-    #[arg(long, value_name = "TAG", value_parser = AgentTargets::parse_tag)]
-    tag: Option<AgentTargets>,
-    /// Leave out the held memory: half the cost
-    #[arg(long, alias = "utilization-only")]
-    utilisation_only: bool,
-    #[command(flatten)]
-    regions: Regions,
-    /// Act without asking
-    #[arg(long, short)]
-    yes: bool,
 }
 
 /// Show which metrics of each GPU machine report
@@ -74,22 +52,6 @@ pub(crate) struct Check {
     regions: Regions,
 }
 
-/// Take back what install wrote
-///
-/// Systems Manager drops Curfew's part of the configuration from the agents that run, and their metrics end. The agent stays: to remove it, use
-/// the document AWS-ConfigureAWSPackage.
-#[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 done, or nothing is there; 1 it was not confirmed; 2 an error.\n\n\
-                        Permissions: as docs/command.md lists them.\n\n\
-                        Example:\n  curfew metrics uninstall")]
-pub(crate) struct Remove {
-    #[command(flatten)]
-    regions: Regions,
-    /// Act without asking
-    #[arg(long, short)]
-    yes: bool,
-}
-
 #[derive(Debug, Args)]
 struct Regions {
     /// Only these regions, comma-separated [default: those of the configuration, else every enabled one]
@@ -105,24 +67,6 @@ impl Metrics {
             Self::Uninstall(remove) => remove.run(context).await,
         }
     }
-}
-
-/// `outcome` is `installed`; `nothing-to-do`; `declined` if the person said no.
-#[derive(Serialize)]
-struct InstallOutput<'a> {
-    schema: u32,
-    outcome: &'static str,
-    regions: &'a [Region],
-    gpus: u64,
-    gaps: Vec<String>,
-}
-
-/// `outcome` is `removed`; `nothing-to-do`; `declined`.
-#[derive(Serialize)]
-struct RemoveOutput<'a> {
-    schema: u32,
-    outcome: &'static str,
-    regions: &'a [Region],
 }
 
 #[derive(Serialize)]
@@ -151,6 +95,8 @@ struct Fleet {
     config: Config,
     regions: Vec<Region>,
     instances: Vec<Instance>,
+    /// Ids of all GPU machines, those that do not run as well.
+    ids: BTreeSet<ResourceId>,
     gaps: Vec<Gap>,
 }
 
@@ -171,9 +117,10 @@ impl Regions {
         let runs = |instance: &Instance| {
             instance.state == InstanceState::Running && instance.machine.accelerator != Accelerator::None
         };
+        let ids = seen.items.iter().map(|instance| instance.id.clone()).collect();
         let mut instances: Vec<Instance> = seen.items.into_iter().filter(runs).collect();
         instances.sort_by(|one, other| (&one.region, &one.id).cmp(&(&other.region, &other.id)));
-        Ok(Fleet { config, regions, instances, gaps })
+        Ok(Fleet { config, regions, instances, ids, gaps })
     }
 }
 
@@ -203,18 +150,18 @@ impl Fleet {
         let Config { metrics, idle, .. } = &self.config;
         let (mut memory, mut power) = (BTreeMap::new(), BTreeMap::new());
         for accelerator in [Accelerator::Nvidia, Accelerator::Amd, Accelerator::Neuron] {
-            let silent: Vec<&Instance> =
+            let of_kind: Vec<&Instance> =
                 here.iter().copied().filter(|one| one.machine.accelerator == accelerator).collect();
-            if silent.is_empty() {
+            if of_kind.is_empty() {
                 continue;
             }
             if let Some(names) = metrics.series_names(accelerator).and_then(memory_names) {
                 let name_of = |series: &_| device_of(series, &names).to_owned();
-                memory.extend(execution::listed_devices(&context.aws, region, &silent, &names, name_of).await?);
+                memory.extend(execution::listed_devices(&context.aws, region, &of_kind, &names, name_of).await?);
             }
             if reads_power(accelerator, idle) {
                 let names = power_names();
-                power.extend(execution::listed_devices(&context.aws, region, &silent, names, power_device).await?);
+                power.extend(execution::listed_devices(&context.aws, region, &of_kind, names, power_device).await?);
             }
         }
         let mut reports = execution::device_reports(&context.aws, region, here, metrics).await?;
@@ -228,58 +175,20 @@ impl Fleet {
     }
 }
 
-impl Install {
-    async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let fleet = self.regions.fleet(context).await?;
-        let (sources, gaps) = fleet.sources(context).await;
-        let mut plans = Vec::new();
-        for region in &fleet.regions {
-            let silent = || {
-                let here = sources.iter().filter(|one| one.instance.region == *region && takes_agent(one.instance));
-                here.filter(|one| !one.is_full()).map(|one| one.instance.id.clone()).collect()
-            };
-            let targets = self.tag.clone().unwrap_or_else(|| AgentTargets::Instances(silent()));
-            plans.extend(AgentPlan::new(region, targets, &fleet.instances).map_err(CommandError::new)?);
-        }
-        gaps.iter().map(describe_gap).for_each(screen::warn);
-        let regions: Vec<Region> = plans.iter().map(|plan| plan.region.clone()).collect();
-        let gpus = plans.iter().map(|plan| plan.gpus).fold(0, u64::saturating_add);
-        let show = |outcome: &'static str, text: &str| {
-            if context.global.json {
-                let gaps = gaps.iter().map(describe_gap).collect();
-                screen::json(&InstallOutput { schema: screen::SCHEMA, outcome, regions: &regions, gpus, gaps })?;
-            } else {
-                screen::print_line(text);
-            }
-            Ok::<_, CommandError>(())
-        };
-        if plans.is_empty() {
-            show("nothing-to-do", "No running machine with NVIDIA GPUs needs the agent.")?;
-            return Ok(if gaps.is_empty() { CommandStatus::Success } else { CommandStatus::Error });
-        }
-        let partition = Partition::find(context.aws.home().as_str()).map_or("aws", |partition| partition.name);
-        describe_install(&plans, self.utilisation_only, partition).iter().for_each(screen::propose);
-        if !screen::confirm("Install it?", self.yes)? {
-            show("declined", "Nothing was installed.")?;
-            return Ok(CommandStatus::Findings);
-        }
-        let configuration = agent_configuration(self.utilisation_only);
-        for plan in &plans {
-            install_agent(&context.aws, &plan.region, &plan.targets, &configuration).await?;
-        }
-        show("installed", "Systems Manager installs the agent; see in an hour: curfew metrics check")?;
-        Ok(if gaps.is_empty() { CommandStatus::Success } else { CommandStatus::Error })
-    }
-}
-
 impl Check {
     async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let mut fleet = self.regions.fleet(context).await?;
         if let Some(id) = &self.instance {
             fleet.instances.retain(|instance| instance.id.as_str() == id);
             if fleet.instances.is_empty() {
-                let problem = format!("no running GPU machine {id} was found");
-                return Err(CommandError::with(problem, "name its region by --regions"));
+                let unread: Vec<String> = fleet.gaps.iter().map(describe_gap).collect();
+                return Err(if unread.is_empty() {
+                    let problem = format!("no running GPU machine {id} was found");
+                    CommandError::with(problem, "name its region by --regions")
+                } else {
+                    let problem = format!("whether a GPU machine {id} runs is unknown: {}", unread.join("; "));
+                    CommandError::with(problem, "if it is in another region, name that by --regions")
+                });
             }
         }
         let (sources, gaps) = fleet.sources(context).await;
@@ -312,6 +221,11 @@ fn show_sources(sources: &[MetricSources<'_>], metrics: &MetricsConfig) {
         "All GPUs report their utilisation on {full} of {}.",
         screen::counted(sources.len(), "machine")
     ));
+    if full < sources.len() {
+        screen::print_line(format!(
+            "After curfew metrics install, State Manager shows what {CONFIGURE_ASSOCIATION} did on each machine."
+        ));
+    }
 }
 
 impl CheckedInstance {
@@ -329,42 +243,5 @@ impl CheckedInstance {
             is_full: one.is_full(),
             advice: one.advice(metrics),
         }
-    }
-}
-
-impl Remove {
-    async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let config = self.regions.config(context).await?;
-        let Observation { items: regions, gaps } = cloud::regions(&context.aws, &config).await;
-        gaps.iter().map(describe_gap).for_each(screen::warn);
-        let show = |outcome: &'static str, regions: &[Region], text: &str| {
-            if context.global.json {
-                screen::json(&RemoveOutput { schema: screen::SCHEMA, outcome, regions })
-            } else {
-                screen::print_line(text);
-                Ok(())
-            }
-        };
-        screen::propose(
-            "It deletes Curfew's associations and parameter of Systems Manager, and takes its part of the configuration from the agents that \
-             run. Without these metrics Curfew judges no instance by its utilisation. The agent itself stays.",
-        );
-        if !screen::confirm("Remove it?", self.yes)? {
-            show("declined", &[], "Nothing was removed.")?;
-            return Ok(CommandStatus::Findings);
-        }
-        let mut removed = Vec::new();
-        for region in regions {
-            if uninstall_agent(&context.aws, &region).await? {
-                removed.push(region);
-            }
-        }
-        let names: Vec<&str> = removed.iter().map(Region::as_str).collect();
-        if removed.is_empty() {
-            show("nothing-to-do", &removed, "Nothing of it is there.")?;
-        } else {
-            show("removed", &removed, &format!("Removed in {}.", names.join(", ")))?;
-        }
-        Ok(if gaps.is_empty() { CommandStatus::Success } else { CommandStatus::Error })
     }
 }

@@ -122,6 +122,16 @@ impl Uninstall {
                 "leave it out, or name the stack of that bucket by --stack",
             ));
         }
+        let forwarders = found.forwarders().count();
+        if self.remove.contains(&Removal::Forwarders)
+            && forwarders > 0
+            && found.other_deployments.as_deref() != Some(&[])
+        {
+            return Err(CommandError::with(
+                format!("{}; nothing was removed", found.count(Removal::Forwarders)),
+                "leave forwarders out, or delete their stacks in CloudFormation once no stack of Curfew in the home region needs them",
+            ));
+        }
         let is_about_jobs = self.delete_stack || self.remove.contains(&Removal::TeamStacks);
         let jobs = match &found.jobs {
             Some(jobs) if jobs.is_empty() => None,

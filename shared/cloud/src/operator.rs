@@ -20,7 +20,7 @@ pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use commitments::{capacity_blocks, reserved_instances, savings_plans};
 pub use deployment::{Deployment, deployment};
-pub use gpu_metrics::{install_agent, uninstall_agent};
+pub use gpu_metrics::{AgentAssociations, agent_associations, install_agent, running_with_tag, uninstall_agent};
 pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region};
 pub use instance_profiles::{has_instance_profile, machine_profiles, profile_role_arn};
 pub use invoke::{Invocation, invoke};

@@ -1,4 +1,8 @@
 //! `curfew metrics`: the `CloudWatch` agent on GPU machines by Systems Manager, its cost before it is there, and what reports by now.
+//!
+//! The configuration is a file of its own beside those that the agent has, and sets nothing for the whole agent: the agent refuses two files with
+//! different values of one setting (amazon-cloudwatch-agent, `mergeJsonUtil/util.go`). Where there is no `nvidia-smi`, an agent with an `nvidia_gpu`
+//! section does not start (telegraf, `nvidia_smi.go`), so such a machine gets no configuration.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +14,6 @@ use model::usage::DeviceReport;
 use reaping::instances::describe_report;
 use serde_json::{Value, json};
 
-/// Parameter of the agent's configuration. `CloudWatchAgentServerPolicy` lets an instance read parameters whose name begins with
-/// `AmazonCloudWatch-` (AWS managed policy reference).
-pub const PARAMETER: &str = "AmazonCloudWatch-curfew-gpu";
 /// Association that installs the agent.
 pub const INSTALL_ASSOCIATION: &str = "curfew-gpu-metrics-agent";
 /// Association that adds the configuration to the agent's own.
@@ -21,6 +22,10 @@ pub const MANAGED_POLICIES: [&str; 2] = ["AmazonSSMManagedInstanceCore", "CloudW
 
 /// Values of one target of an association (Systems Manager API reference, `Target`).
 pub const TARGETS_MAX: usize = 50;
+
+/// Name of the configuration's file. The agent keeps what it takes as `file_` and this name (amazon-cloudwatch-agent, `downloader.go`).
+const FILE: &str = "curfew-gpu.json";
+const AGENT: &str = "/opt/aws/amazon-cloudwatch-agent";
 
 /// Prices of a custom metric a month, in micro-USD, with the number of metrics at each (Amazon `CloudWatch` pricing, us-east-1, 2026-11).
 const TIERS: [(u64, u64); 4] = [(10_000, 300_000), (240_000, 100_000), (750_000, 50_000), (u64::MAX, 20_000)];
@@ -44,6 +49,8 @@ pub struct AgentPlan {
     /// The running NVIDIA machines among the targets.
     pub instances: Vec<(ResourceId, String)>,
     pub gpus: u64,
+    /// Other running instances among the targets; `None` if their number is unknown.
+    pub others: Option<usize>,
 }
 
 impl AgentTargets {
@@ -63,7 +70,71 @@ impl AgentTargets {
         Ok(Self::Tag { key: key.trim().to_owned(), values })
     }
 
-    fn includes(&self, instance: &Instance) -> bool {
+    /// Reads `Targets` of an association; `None` if they are none that `curfew metrics install` writes.
+    #[must_use]
+    pub fn from_json(targets: &Value) -> Option<Self> {
+        let [target] = targets.as_array()?.as_slice() else { return None };
+        let values = target["Values"].as_array()?.iter().map(Value::as_str);
+        let values: Vec<&str> = values.collect::<Option<_>>()?;
+        match target["Key"].as_str()? {
+            "InstanceIds" => Some(Self::Instances(values.into_iter().map(ResourceId::from).collect())),
+            key => {
+                let key = key.strip_prefix("tag:")?.to_owned();
+                Some(Self::Tag { key, values: values.into_iter().map(str::to_owned).collect() })
+            }
+        }
+    }
+
+    /// Adds these targets to those that an association of the region has. Several targets of an association narrow each other (Systems Manager API
+    /// reference, `Target`), so only values of one tag, or instances, can be added.
+    ///
+    /// # Errors
+    /// If they cannot be added, or are too many.
+    pub fn add_to(self, installed: Self, region: &Region) -> Result<Self, String> {
+        let sum = match (installed, self) {
+            (Self::Tag { key, values }, Self::Tag { key: other, values: more }) if key == other => {
+                Self::Tag { key, values: union(values, more) }
+            }
+            (Self::Instances(ids), Self::Instances(more)) => Self::Instances(union(ids, more)),
+            (installed, more) => {
+                return Err(format!(
+                    "{region}: it is installed on {}, to which {} cannot be added; name values of the same tag, or begin anew: curfew metrics \
+                     uninstall --regions {region}",
+                    installed.describe(),
+                    more.describe()
+                ));
+            }
+        };
+        match &sum {
+            Self::Tag { values, .. } if values.len() > TARGETS_MAX => Err(format!(
+                "{region}: {} values of the tag are more than the {TARGETS_MAX} that an association takes; choose another tag",
+                values.len()
+            )),
+            _ => Ok(sum),
+        }
+    }
+
+    /// `Team = vision or speech`, or the ids.
+    fn describe(&self) -> String {
+        match self {
+            Self::Tag { key, values } => format!("every instance with {key} = {}", values.join(" or ")),
+            Self::Instances(ids) if ids.is_empty() => "no instance".to_owned(),
+            Self::Instances(ids) => ids.iter().map(ResourceId::as_str).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// The targets without instances that are gone: they only take places of those that an association has.
+    #[must_use]
+    pub fn without_gone(self, is_there: impl Fn(&ResourceId) -> bool) -> Self {
+        match self {
+            Self::Instances(ids) => Self::Instances(ids.into_iter().filter(is_there).collect()),
+            tag @ Self::Tag { .. } => tag,
+        }
+    }
+
+    /// True if the instance is among them.
+    #[must_use]
+    pub fn includes(&self, instance: &Instance) -> bool {
         match self {
             Self::Tag { key, values } => instance.tags.get(key).is_some_and(|value| values.contains(value)),
             Self::Instances(ids) => ids.contains(&instance.id),
@@ -83,6 +154,15 @@ impl AgentTargets {
     }
 }
 
+fn union<T: PartialEq>(mut all: Vec<T>, more: Vec<T>) -> Vec<T> {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
+}
+
 /// True for a running machine on which the agent can read its GPUs.
 #[must_use]
 pub fn takes_agent(instance: &Instance) -> bool {
@@ -90,16 +170,22 @@ pub fn takes_agent(instance: &Instance) -> bool {
 }
 
 impl AgentPlan {
-    /// The plan for a region: the machines with this tag, or the named ones. `None` if no machine that runs is among them.
+    /// The plan for a region: the machines with this tag, or the named ones.
     ///
     /// # Errors
     /// If more instances are named than an association takes.
-    pub fn new(region: &Region, targets: AgentTargets, seen: &[Instance]) -> Result<Option<Self>, String> {
+    pub fn new(
+        region: &Region,
+        targets: AgentTargets,
+        seen: &[Instance],
+        others: Option<usize>,
+    ) -> Result<Self, String> {
         if let AgentTargets::Instances(ids) = &targets
             && ids.len() > TARGETS_MAX
         {
             return Err(format!(
-                "{} instances of {region} do not report, and an association takes {TARGETS_MAX}: choose them by --tag KEY=VALUE",
+                "{region}: an association takes {TARGETS_MAX} instances, and these are {}: choose them by --tag KEY=VALUE, after curfew metrics \
+                 uninstall --regions {region} if instances are installed there",
                 ids.len()
             ));
         }
@@ -107,26 +193,94 @@ impl AgentPlan {
             .iter()
             .filter(|instance| instance.region == *region && takes_agent(instance) && targets.includes(instance))
             .collect();
-        if included.is_empty() {
-            return Ok(None);
-        }
         let gpus = included.iter().map(|instance| u64::from(instance.machine.accelerators)).sum();
         let instances = included.iter().map(|one| (one.id.clone(), one.instance_type.to_string())).collect();
-        Ok(Some(Self { region: region.clone(), targets, instances, gpus }))
+        Ok(Self { region: region.clone(), targets, instances, gpus, others })
     }
 }
 
+/// Refuses to install metrics that this configuration does not read: they would only cost.
+///
+/// # Errors
+/// If `[metrics.nvidia]` names others.
+pub fn check_names(metrics: &MetricsConfig) -> Result<(), String> {
+    let agent = SeriesNames::default();
+    let Some(read) = metrics.series_names(Accelerator::Nvidia) else { return Ok(()) };
+    let is_of_agent = |names: &SeriesNames| {
+        (
+            names.namespace.clone(),
+            names.utilization.clone(),
+            names.device_dimension.clone(),
+            names.instance_dimension.clone(),
+        )
+    };
+    if is_of_agent(read) == is_of_agent(&agent) {
+        return Ok(());
+    }
+    Err(format!(
+        "[metrics.nvidia] of the configuration reads {} by {} and {} of namespace {}, and the agent publishes {} by {} and {} of {}, which Curfew would \
+         not read",
+        read.utilization,
+        read.instance_dimension,
+        read.device_dimension,
+        read.namespace,
+        agent.utilization,
+        agent.instance_dimension,
+        agent.device_dimension,
+        agent.namespace
+    ))
+}
+
 /// The agent's configuration (`CloudWatch` user guide, "Collect NVIDIA GPU metrics"): utilisation, and the memory that is held unless it is left
-/// out. `append_dimensions` is of the whole section: elsewhere the agent puts in no id.
+/// out. The agent puts the id into `append_dimensions` of one section since 1.300061 of October 2025 (its `RELEASE_NOTES`); there it contradicts no
+/// other configuration.
 #[must_use]
 pub fn agent_configuration(utilisation_only: bool) -> String {
     let measurement: &[&str] =
         if utilisation_only { &["utilization_gpu"] } else { &["utilization_gpu", "memory_used"] };
-    let document = json!({ "metrics": {
+    json!({ "metrics": { "metrics_collected": { "nvidia_gpu": {
+        "measurement": measurement,
+        "metrics_collection_interval": 60,
         "append_dimensions": { "InstanceId": "${aws:InstanceId}" },
-        "metrics_collected": { "nvidia_gpu": { "measurement": measurement, "metrics_collection_interval": 60 } },
-    } });
-    format!("{document:#}")
+    } } } })
+    .to_string()
+}
+
+/// Commands that add the configuration, for `AWS-RunShellScript`. They restart the agent only if it has another one.
+#[must_use]
+pub fn configure_commands(configuration: &str) -> Vec<String> {
+    let script = format!(
+        r#"set -eu
+agent={AGENT}
+ctl=$agent/bin/amazon-cloudwatch-agent-ctl
+configuration='{configuration}'
+command -v nvidia-smi >/dev/null || {{ echo "no nvidia-smi: this machine gets no configuration"; exit 0; }}
+test -x "$ctl" || {{ echo "the CloudWatch agent is not installed yet: the next hour tries again"; exit 1; }}
+if test "$(cat "$agent/etc/amazon-cloudwatch-agent.d/file_{FILE}" 2>/dev/null)" = "$configuration"; then exec "$ctl" -a start; fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+printf %s "$configuration" >"$folder/{FILE}"
+"$ctl" -a append-config -m ec2 -c "file:$folder/{FILE}" -s"#
+    );
+    script.lines().map(str::to_owned).collect()
+}
+
+/// Commands that take the configuration back. The program that would restart the agent applies its default configuration where none is left, which
+/// publishes memory and disks (`amazon-cloudwatch-agent-ctl`, `agent_start`): the agent is stopped there, and restarted elsewhere if it runs.
+#[must_use]
+pub fn remove_commands() -> Vec<String> {
+    let script = format!(
+        r#"set -eu
+agent={AGENT}
+test -e "$agent/etc/amazon-cloudwatch-agent.d/file_{FILE}" || {{ echo "no configuration of Curfew"; exit 0; }}
+"$agent/bin/amazon-cloudwatch-agent-ctl" -a remove-config -m ec2 -c file:{FILE}
+if test -n "$(ls -A "$agent/etc/amazon-cloudwatch-agent.d")" || test -e "$agent/etc/amazon-cloudwatch-agent.json"; then
+systemctl try-restart amazon-cloudwatch-agent
+else
+systemctl disable --now amazon-cloudwatch-agent
+fi"#
+    );
+    script.lines().map(str::to_owned).collect()
 }
 
 /// Cost of the metrics of so many GPUs for a month, if the account has no other custom metric.
@@ -148,34 +302,52 @@ pub fn describe_install(plans: &[AgentPlan], utilisation_only: bool, partition: 
     let gpus = plans.iter().map(|plan| plan.gpus).fold(0_u64, u64::saturating_add);
     let cost = monthly_cost(gpus, utilisation_only);
     let what = if utilisation_only { "utilisation" } else { "utilisation and held memory" };
-    let mut lines =
-        vec![format!("It costs {cost} a month: {what} of {gpus} GPUs, each a custom metric of CloudWatch.")];
+    let mut lines = vec![format!(
+        "It costs {cost} a month at the prices of us-east-1: {what} of the {gpus} GPUs that run now on the machines below, each a custom metric of \
+         CloudWatch. GPUs that start later cost as much each."
+    )];
     if !utilisation_only {
         let half = monthly_cost(gpus, true);
         lines.push(format!(
             "With --utilisation-only it costs {half}; then Curfew does not see that a notebook or a waiting server holds memory."
         ));
     }
-    for AgentPlan { region, targets, instances, .. } in plans {
-        let whom = match targets {
-            AgentTargets::Tag { key, values } => {
-                format!("every instance with {key} = {}, now {} with NVIDIA GPUs", values.join(" or "), instances.len())
-            }
-            AgentTargets::Instances(_) => {
-                instances.iter().map(|(id, kind)| format!("{id} ({kind})")).collect::<Vec<_>>().join(", ")
-            }
-        };
-        lines.push(format!("{region}: Systems Manager installs the CloudWatch agent on {whom}."));
-    }
+    lines.extend(plans.iter().map(AgentPlan::describe));
     lines.push(format!(
-        "It writes the parameter {PARAMETER} and the associations {INSTALL_ASSOCIATION} and {CONFIGURE_ASSOCIATION}; an agent that is there \
-         already keeps its configuration, and gets this one besides."
+        "The association {INSTALL_ASSOCIATION} installs the agent once a day, and so updates it when AWS has released another version; \
+         {CONFIGURE_ASSOCIATION} runs a script as root each hour, on Linux alone, which adds Curfew's section where nvidia-smi is, and restarts the agent only \
+         where that changes something."
     ));
+    lines.push(
+        "An agent that is there already keeps its configuration. Where that has another nvidia_gpu section the agent refuses Curfew's, and goes on as \
+         before: State Manager shows it as a failure of the association."
+            .to_owned(),
+    );
     lines.push("The role of each instance needs two policies, which this command does not attach:".to_owned());
     lines.extend(MANAGED_POLICIES.map(|policy| {
         format!("  aws iam attach-role-policy --role-name ROLE --policy-arn arn:{partition}:iam::aws:policy/{policy}")
     }));
     lines
+}
+
+impl AgentPlan {
+    fn describe(&self) -> String {
+        let Self { region, targets, instances, others, .. } = self;
+        let whom = match targets {
+            AgentTargets::Tag { .. } => {
+                let others = match others {
+                    None => ", and on the others, whose number is unknown".to_owned(),
+                    Some(0) => String::new(),
+                    Some(others) => format!(", and {others} other, which get the agent without a configuration"),
+                };
+                format!("{}, now {} with NVIDIA GPUs{others}", targets.describe(), instances.len())
+            }
+            AgentTargets::Instances(_) => {
+                instances.iter().map(|(id, kind)| format!("{id} ({kind})")).collect::<Vec<_>>().join(", ")
+            }
+        };
+        format!("{region}: Systems Manager installs the CloudWatch agent on {whom}.")
+    }
 }
 
 /// The sources that report of one instance.
@@ -270,7 +442,50 @@ mod tests {
         let gpu = |document: &Value| document["metrics"]["metrics_collected"]["nvidia_gpu"]["measurement"].clone();
         assert_eq!(gpu(&read(false)), json!(["utilization_gpu", "memory_used"]));
         assert_eq!(gpu(&read(true)), json!(["utilization_gpu"]));
-        assert_eq!(read(true)["metrics"]["append_dimensions"]["InstanceId"], "${aws:InstanceId}");
+        let metrics = &read(true)["metrics"];
+        assert_eq!(metrics["metrics_collected"]["nvidia_gpu"]["append_dimensions"]["InstanceId"], "${aws:InstanceId}");
+        // A key beside `metrics_collected` would contradict the configurations of others.
+        assert_eq!(metrics.as_object().unwrap().len(), 1);
+        let commands = configure_commands(&agent_configuration(false));
+        assert_eq!(commands.iter().filter(|line| line.contains('\'')).count(), 2, "{commands:?}");
+        // Systems Manager replaces what is in two braces by a parameter.
+        assert!(commands.iter().chain(&remove_commands()).all(|line| !line.contains("{{")), "{commands:?}");
+    }
+
+    #[test]
+    fn targets_are_added_to_those_that_are_installed() {
+        let tag = |text: &str| AgentTargets::parse_tag(text).unwrap();
+        let named = |ids: &[&str]| AgentTargets::Instances(ids.iter().map(|id| ResourceId::from(*id)).collect());
+        let region = Region::from("us-east-1");
+        let check = |more: AgentTargets, installed: AgentTargets, expect: Option<AgentTargets>| {
+            let again = AgentTargets::from_json(&installed.to_json());
+            assert_eq!(again.as_ref(), Some(&installed));
+            assert_eq!(more.add_to(installed, &region).ok(), expect);
+        };
+        check(tag("Team=a,b"), tag("Team=b,c"), Some(tag("Team=b,c,a")));
+        check(named(&["i-2"]), named(&["i-1"]), Some(named(&["i-1", "i-2"])));
+        check(tag("Owner=a"), tag("Team=a"), None);
+        check(named(&["i-1"]), tag("Team=a"), None);
+        let error = tag("Team=a").add_to(named(&["i-1"]), &region).unwrap_err();
+        assert!(error.contains("installed on i-1") && error.contains("uninstall --regions us-east-1"), "{error}");
+        let values = |range: std::ops::Range<u32>| {
+            tag(&format!("Team={}", range.map(|number| number.to_string()).collect::<Vec<_>>().join(",")))
+        };
+        assert!(values(0..30).add_to(values(20..51), &region).unwrap_err().contains("51 values"));
+        for other in [json!([]), json!([{ "Key": "tag:a", "Values": ["b"] }, { "Key": "tag:c", "Values": ["d"] }])] {
+            assert_eq!(AgentTargets::from_json(&other), None);
+        }
+        assert_eq!(AgentTargets::from_json(&json!([{ "Key": "resource-groups:Name", "Values": ["b"] }])), None);
+    }
+
+    #[test]
+    fn metrics_that_nothing_reads_are_refused() {
+        assert_eq!(check_names(&MetricsConfig::default()), Ok(()));
+        let names = SeriesNames { memory_used_mib: String::new(), ..SeriesNames::default() };
+        assert_eq!(check_names(&MetricsConfig { nvidia: Some(names), ..MetricsConfig::default() }), Ok(()));
+        let names = SeriesNames { namespace: "DCGM".to_owned(), ..SeriesNames::default() };
+        let refused = check_names(&MetricsConfig { nvidia: Some(names), ..MetricsConfig::default() }).unwrap_err();
+        assert!(refused.contains("of namespace DCGM"), "{refused}");
     }
 
     #[test]
@@ -279,17 +494,20 @@ mod tests {
         let seen = [one, other, instance().id("i-3").accelerators(Accelerator::Neuron, 1).build()];
         let region = Region::from("us-east-1");
         let tag = AgentTargets::parse_tag("Team=vision").unwrap();
-        let plan = AgentPlan::new(&region, tag, &seen).unwrap().unwrap();
+        let plan = AgentPlan::new(&region, tag, &seen, Some(3)).unwrap();
         assert_eq!((plan.instances.len(), plan.gpus), (1, 1));
         let lines = describe_install(&[plan], false, "aws-cn");
         assert!(lines[0].starts_with("It costs $0.60 a month"), "{lines:?}");
         assert!(lines[1].contains("$0.30"), "{lines:?}");
-        assert!(lines[2].contains("every instance with Team = vision, now 1"), "{lines:?}");
+        assert!(
+            lines[2].contains("every instance with Team = vision, now 1 with NVIDIA GPUs, and 3 other"),
+            "{lines:?}"
+        );
         assert!(lines.last().unwrap().ends_with("arn:aws-cn:iam::aws:policy/CloudWatchAgentServerPolicy"), "{lines:?}");
         let nobody = AgentTargets::parse_tag("Team=nobody").unwrap();
-        assert_eq!(AgentPlan::new(&region, nobody, &seen).unwrap(), None);
+        assert_eq!(AgentPlan::new(&region, nobody, &seen, None).unwrap().gpus, 0);
         let many = AgentTargets::Instances((0..51).map(|number| format!("i-{number}").as_str().into()).collect());
-        assert!(AgentPlan::new(&region, many, &seen).unwrap_err().contains("--tag"));
+        assert!(AgentPlan::new(&region, many, &seen, None).unwrap_err().contains("--tag"));
     }
 
     #[test]

@@ -103,10 +103,8 @@ pub trait Cloud {
     /// Sends events to a bus of the home region. An error says how many of them were not accepted.
     async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError>;
 
-    /// Usage that AWS bills for all calls since the last time, those to the bucket included. A simulated account bills nothing.
-    fn take_usage(&self) -> RunUsage {
-        RunUsage::default()
-    }
+    /// Usage that AWS bills for all calls since the last time, those to the bucket included.
+    fn take_usage(&self) -> RunUsage;
 
     /// One instance.
     async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError>;
@@ -197,16 +195,13 @@ pub trait VolumeCloud: Cloud {
         timeout: Duration,
     ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>);
 
-    /// The active capacity reservations of these regions with unused accelerated capacity for which this account pays. A simulated account may
-    /// have none.
+    /// The active capacity reservations of these regions with unused accelerated capacity for which this account pays.
     async fn unused_reservations(
         &self,
-        _regions: &[Region],
-        _account: Option<&str>,
-        _timeout: Duration,
-    ) -> Observation<CapacityReservation> {
-        Observation::default()
-    }
+        regions: &[Region],
+        account: Option<&str>,
+        timeout: Duration,
+    ) -> Observation<CapacityReservation>;
 }
 
 /// AWS calls of a run about `SageMaker`.
@@ -245,10 +240,13 @@ pub trait BudgetCloud: PriceCloud {
     /// One look of the ledger at each of these regions.
     async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation>;
 
-    /// One look of the ledger at `SageMaker` in each of these regions. A simulated account may have none.
-    async fn sagemaker_bills(&self, _: &[Region], _: Timestamp, _: Duration) -> Observation<SageMakerObservation> {
-        Observation::default()
-    }
+    /// One look of the ledger at `SageMaker` in each of these regions.
+    async fn sagemaker_bills(
+        &self,
+        regions: &[Region],
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Observation<SageMakerObservation>;
 
     /// Amount that AWS billed for those days, by Cost Explorer.
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError>;

@@ -26,8 +26,8 @@ pub trait JobCloud: PriceCloud {
     /// If the subscriptions of a topic cannot be listed, and no other has one.
     async fn has_confirmed_subscription(&self, topics: &MessageTopics) -> Result<bool, CallError>;
 
-    /// Counts usage again that a run has taken and left in no record. A simulated account bills nothing.
-    fn add_usage(&self, _: RunUsage) {}
+    /// Counts usage again that a run has taken and left in no record.
+    fn add_usage(&self, more: RunUsage);
 
     /// Observes these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is
     /// [`MachineSight::Absent`](jobs::MachineSight::Absent).

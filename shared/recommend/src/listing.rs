@@ -10,6 +10,7 @@ use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
 use model::money::Rate;
 use model::quota::{PurchaseMarket, code};
+use model::retired_family::RetiredFamily;
 use serde::Serialize;
 
 use crate::catalog::{GpuOffer, network_gbps};
@@ -31,6 +32,8 @@ pub struct TypeListing {
     pub network_gbps: Option<u32>,
     /// `true` if jobs can run on it.
     pub is_for_jobs: bool,
+    /// `true` if AWS retires its family.
+    pub is_retired: bool,
     /// Regions that are known to offer it, the cheapest on demand first.
     pub places: Vec<TypePlace>,
 }
@@ -121,12 +124,13 @@ fn type_name(machine: &MachineHardware) -> String {
     format!("{}.{}", machine.family, machine.size)
 }
 
-/// Lists the types of the table of machines, and those that EC2 has beyond it. Where EC2 answers, it says which region offers a type for jobs; for
+/// Lists the types of the table of machines, and those that EC2 has beyond it. Retired families only by their name. Where EC2 answers, it says which region offers a type for jobs; for
 /// all others, and without AWS, a region offers what has a price there.
 #[must_use]
 pub fn list_types(filter: &ListingFilter, regions: &[Region], facts: ListingFacts<'_>) -> Vec<TypeListing> {
     let tabled = MACHINES.iter().filter(|machine| filter.has_machine(machine));
-    let mut listings: Vec<TypeListing> = tabled.map(|machine| from_machine(machine, regions, facts)).collect();
+    let tabled = tabled.map(|machine| from_machine(machine, regions, facts));
+    let mut listings: Vec<TypeListing> = tabled.filter(|listing| !listing.is_retired || filter.0.is_some()).collect();
     let known: BTreeSet<TypeName> = listings.iter().map(|listing| listing.instance_type.clone()).collect();
     let newer = facts.offers.unwrap_or_default().iter().filter(|offer| {
         filter.has(offer.instance_type.as_str(), &offer.gpu_name) && !known.contains(&offer.instance_type)
@@ -149,6 +153,7 @@ fn from_machine(machine: &MachineHardware, regions: &[Region], facts: ListingFac
         memory_gib: Some(machine.memory_gib.into()),
         network_gbps: network_gbps(&instance_type),
         is_for_jobs,
+        is_retired: RetiredFamily::of_type(&instance_type).is_some(),
         places: places(&instance_type, is_for_jobs, regions, facts),
         instance_type,
     }
@@ -164,6 +169,7 @@ fn from_offer(offer: &GpuOffer, regions: &[Region], facts: ListingFacts<'_>) -> 
         memory_gib: None,
         network_gbps: None,
         is_for_jobs: true,
+        is_retired: RetiredFamily::of_type(&offer.instance_type).is_some(),
         places: places(&offer.instance_type, true, regions, facts),
     }
 }
@@ -261,6 +267,9 @@ mod tests {
         assert_eq!(of("g5.xlarge").places[0].quota_vcpus, Some(64.0));
         assert_eq!((of("g99.xlarge").accelerators, of("g99.xlarge").places[0].usd_per_hour), (4.0, None));
         // No type for jobs: EC2 was not asked about it.
-        assert_eq!(of("p3.2xlarge").places.len(), 2);
+        assert_eq!(of("trn1.2xlarge").places.len(), 2);
+        // Retired: nobody chooses it, but who names it finds it.
+        assert!(!all.iter().any(|listing| listing.instance_type.as_str().starts_with("p3.")));
+        assert!(listed("p3.2xlarge", &["us-east-1"])[0].is_retired && !listed("p3dn", &[])[0].is_retired);
     }
 }

@@ -63,8 +63,8 @@ pub(crate) fn with_paid_hours<'a>(
             let Some(machine) = hardware(&TypeName::from(share.what)) else { continue };
             let eighths = u64::from(machine.accelerator_eighths);
             let seconds = run.running_time(share.span).least_seconds.saturating_mul(eighths) / 8;
-            let team_hours = by_team.entry(team_label(share.team)).or_default();
-            *team_hours = team_hours.saturating_add(seconds);
+            let team_seconds = by_team.entry(team_label(share.team)).or_default();
+            *team_seconds = team_seconds.saturating_add(seconds);
         }
         let known = runs.entry((run.region, run.resource, run.began)).or_default();
         if by_team.values().sum::<u64>() > known.values().sum::<u64>() {
@@ -73,8 +73,8 @@ pub(crate) fn with_paid_hours<'a>(
     }
     let mut seconds: BTreeMap<String, u64> = BTreeMap::new();
     for (team, of_run) in runs.into_values().flatten() {
-        let team_hours = seconds.entry(team).or_default();
-        *team_hours = team_hours.saturating_add(of_run);
+        let team_seconds = seconds.entry(team).or_default();
+        *team_seconds = team_seconds.saturating_add(of_run);
     }
     for (team, seconds) in seconds {
         measured.entry(team).or_default().paid = seconds / SECONDS_AN_HOUR;

@@ -307,16 +307,16 @@ fn show_existing(existing: &ExistingCommitments, discount_percent: f64) {
         }
         return;
     }
-    screen::print_line("The account has already, and all figures are behind it:");
+    screen::print_line("Already committed, and subtracted from all figures below:");
     for line in lines.iter().take(NAMED_MAX) {
         screen::print_line(format!("  {line}"));
     }
     if lines.len() > NAMED_MAX {
-        screen::print_line(format!("  and {} more, which --json has", lines.len() - NAMED_MAX));
+        screen::print_line(format!("  and {} more (--json lists them)", lines.len() - NAMED_MAX));
     }
     if existing.savings_plans.iter().flatten().next().is_some() {
         screen::print_line(format!(
-            "Its plans are taken at the same discount of {discount_percent} %: AWS says theirs only by type."
+            "Its plans are taken at the same discount of {discount_percent} %: AWS publishes their discounts only by type."
         ));
     }
     screen::print_line("");

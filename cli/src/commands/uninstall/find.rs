@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloud::CallError;
-use cloud::operator::{Stack, read_stack, snapshots, stacks_named, tagged};
+use cloud::operator::{Stack, agent_associations, read_stack, snapshots, stacks_named, tagged};
 use futures::future::join_all;
 use futures::join;
 use jobs::JobId;
@@ -19,8 +19,7 @@ use crate::screen;
 
 /// The function that makes snapshots.
 const REAP_VOLUMES: &str = "reap-volumes";
-/// Beginnings of the names of all stacks beside Curfew's own, and of team stacks.
-const STACKS_BESIDE: &str = "curfew-";
+/// Beginning of the names of team stacks.
 const TEAM_STACKS: &str = "curfew-team-";
 /// Beginnings of the names of stacks of `deploy/forwarder.yaml` and `deploy/reply-url.yaml`, as docs/job-machines.md and docs/replies.md name them.
 const FORWARDERS: &str = "curfew-forwarder";
@@ -40,7 +39,9 @@ pub(super) struct Leftovers {
     /// The unfinished jobs; `None` if they are unknown.
     pub(super) jobs: Option<Vec<JobId>>,
     pub(super) team_stacks: Vec<Stack>,
-    /// Stacks with the public address of the function `reply`.
+    /// Other stacks of Curfew in the home region, which get the events of the forwarders as well; `None` if they are unknown.
+    pub(super) other_deployments: Option<Vec<String>>,
+    /// Stacks with the public address of the function `reply` of this deployment.
     pub(super) reply_urls: Vec<Stack>,
     pub(super) regions: Vec<RegionLeftovers>,
     /// Failed reads.
@@ -54,6 +55,8 @@ pub(super) struct RegionLeftovers {
     tagged_by_people: usize,
     pub(super) snapshots: SnapshotLeftovers,
     pub(super) forwarders: Vec<Stack>,
+    /// Associations of `curfew metrics install`.
+    associations: usize,
     gaps: Vec<String>,
 }
 
@@ -111,23 +114,32 @@ impl Leftovers {
             (join_all(looks).await, seen.gaps)
         };
         let home = context.aws.home();
-        let (jobs, beside, (regions, unlisted)) = join!(jobs, stacks_named(&context.aws, home, STACKS_BESIDE), regions);
+        let (jobs, beside, (regions, unlisted)) = join!(jobs, stacks_named(&context.aws, home, ""), regions);
         gaps.extend(unlisted.iter().map(describe_gap));
         let jobs = jobs.unwrap_or_else(|error| {
             gaps.push(describe_store_error(&error));
             None
         });
-        let beside = unless_failed(beside, &mut gaps).unwrap_or_default();
+        let beside = unless_failed(beside, &mut gaps);
+        let is_other = |found: &&Stack| found.name != context.global.stack && is_of_curfew(found);
+        let other_deployments = beside
+            .as_ref()
+            .map(|stacks| stacks.iter().filter(is_other).map(|found| screen::plain(&found.name)).collect());
         let (team_stacks, others): (Vec<_>, Vec<_>) =
-            beside.into_iter().partition(|stack| stack.name.starts_with(TEAM_STACKS));
+            beside.unwrap_or_default().into_iter().partition(|stack| stack.name.starts_with(TEAM_STACKS));
         // Those of another deployment are not this one's.
         let is_ours = |stack: &Stack| bucket.is_some() && stack.parameters.get("StateBucket") == bucket.as_ref();
         let team_stacks = team_stacks.into_iter().filter(is_ours).collect();
-        let is_reply_url =
-            |stack: &Stack| stack.name.starts_with(REPLY_URLS) && has_parameters(stack, &REPLY_URL_PARAMETERS);
+        let reply = stack.as_ref().and_then(|stack| stack.outputs.get("ReplyName")).cloned();
+        let reply = reply.unwrap_or_else(|| format!("{}-reply", context.global.stack));
+        let is_reply_url = |stack: &Stack| {
+            stack.name.starts_with(REPLY_URLS)
+                && has_parameters(stack, &REPLY_URL_PARAMETERS)
+                && stack.parameters.get("FunctionName") == Some(&reply)
+        };
         let reply_urls = others.into_iter().filter(is_reply_url).collect();
         gaps.extend(regions.iter().flat_map(|region: &RegionLeftovers| region.gaps.clone()));
-        Self { stack, is_stack_known, bucket, jobs, team_stacks, reply_urls, regions, gaps }
+        Self { stack, is_stack_known, bucket, jobs, team_stacks, other_deployments, reply_urls, regions, gaps }
     }
 
     /// Lists the kinds of leftovers, each with a remedy.
@@ -155,6 +167,7 @@ impl Leftovers {
             .chain(bucket)
             .chain(self.job_item())
             .chain(self.resource_items())
+            .chain(self.metrics_item())
             .chain(self.stack_items())
             .collect()
     }
@@ -168,6 +181,22 @@ impl Leftovers {
             remedy: "cancel them before the stack goes: curfew cancel JOB. Otherwise their machines run until their own deadline, and cost \
                      until then; nothing replaces them, and nothing ends them from outside"
                 .to_owned(),
+        })
+    }
+
+    fn metrics_item(&self) -> Option<LeftoverItem> {
+        let regions = self.regions.iter().filter(|region| region.associations > 0);
+        let regions: Vec<&Region> = regions.map(|region| &region.region).collect();
+        let count = self.regions.iter().map(|region| region.associations).sum();
+        (count > 0).then(|| LeftoverItem {
+            kind: "gpu-metrics",
+            count,
+            found: format!(
+                "{} of Systems Manager, by which GPU machines publish custom metrics, in {}",
+                screen::counted(count, "association"),
+                join_names(&regions)
+            ),
+            remedy: "curfew metrics uninstall; otherwise the metrics go on and cost".to_owned(),
         })
     }
 
@@ -267,7 +296,14 @@ impl Leftovers {
                 format!("{count} of deleted volumes of {gib} GiB, the only copy of their data")
             }
             Removal::TeamStacks => screen::counted(self.team_stacks.len(), "team stack"),
-            Removal::Forwarders => screen::counted(self.forwarders().count(), "forwarder stack"),
+            Removal::Forwarders => {
+                let count = screen::counted(self.forwarders().count(), "forwarder stack");
+                match self.other_deployments.as_deref() {
+                    Some([]) => count,
+                    Some(others) => format!("{count}, of which {} needs the events as well", others.join(", ")),
+                    None => format!("{count}, which another stack of Curfew may need as well"),
+                }
+            }
             Removal::ReplyUrls => {
                 let count = screen::counted(self.reply_urls.len(), "stack");
                 format!("{count} with the public address of links in messages")
@@ -295,10 +331,11 @@ async fn observe_region(context: &CommandContext, store: Option<&Store>, region:
             None => Ok(None),
         }
     };
-    let (tagged, snapshots, forwarders, log) = join!(
+    let (tagged, snapshots, forwarders, associations, log) = join!(
         tagged(&context.aws, region),
         snapshots(&context.aws, region),
         stacks_named(&context.aws, region, FORWARDERS),
+        agent_associations(&context.aws, region),
         log
     );
     let mut gaps = Vec::new();
@@ -319,6 +356,7 @@ async fn observe_region(context: &CommandContext, store: Option<&Store>, region:
         tagged_by_people: tagged.iter().filter(|one| has_tags_of_people(one)).count(),
         snapshots: sort_snapshots(&snapshots, log.as_ref(), context.now),
         forwarders: unless_failed(forwarders, &mut gaps).unwrap_or_default().into_iter().filter(is_ours).collect(),
+        associations: unless_failed(associations, &mut gaps).map_or(0, |found| found.count()),
         gaps,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::billed::{BilledDays, CostExplorerBill};
-use billing::ledger::RegionObservation;
+use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice};
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
@@ -23,6 +23,7 @@ use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
+use plan::report::RunUsage;
 use ports::{
     BudgetCloud, CallError, CallErrorKind, Cloud, Ec2Write, JobCloud, PriceCloud, StoreError, VcpuQuotaExceeded,
 };
@@ -82,6 +83,10 @@ impl Cloud for Account<'_> {
         unreachable!("there is no bus {bus}")
     }
 
+    fn take_usage(&self) -> RunUsage {
+        RunUsage::default()
+    }
+
     async fn describe_instance(&self, _: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         unreachable!("neither run looks at a single instance: {instance}")
     }
@@ -131,6 +136,10 @@ impl BudgetCloud for Account<'_> {
         Observation { items: vec![look], gaps: Vec::new() }
     }
 
+    async fn sagemaker_bills(&self, _: &[Region], _: Timestamp, _: Duration) -> Observation<SageMakerObservation> {
+        Observation::default()
+    }
+
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {
         Ok(CostExplorerBill { days, by_type: BTreeMap::new() })
     }
@@ -141,6 +150,9 @@ impl JobCloud for Account<'_> {
         self.call("sns:ListSubscriptionsByTopic").await?;
         Ok(true)
     }
+
+    // Nothing is billed here.
+    fn add_usage(&self, _: RunUsage) {}
 
     async fn observe_machines(
         &self,

@@ -28,6 +28,7 @@ use model::sagemaker::SageMakerResource;
 use model::subscriptions::TopicSubscriptions;
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
+use plan::report::RunUsage;
 use plan::report::StepOutcome;
 use plan::{Action, Plan, SnapshotAction, Step};
 use ports::{
@@ -273,6 +274,10 @@ impl Cloud for Session {
 
     async fn put_events(&self, bus: &str, _events: &[Event]) -> Result<(), CallError> {
         unreachable!("there is no bus {bus}")
+    }
+
+    fn take_usage(&self) -> RunUsage {
+        RunUsage::default()
     }
 
     async fn describe_instance(&self, _region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {

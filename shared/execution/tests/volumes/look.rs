@@ -7,9 +7,10 @@ use std::time::Duration;
 use execution::{Run, volumes};
 use jiff::Timestamp;
 use jobs::{Job, JobId};
+use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, Observation};
 use model::volume::{ObservedStorage, Volume, VolumeUse, VolumeUseQuery};
 use plan::{Action, Step};
 use ports::{Hosts, JobDocuments, StoreError, Versioned, VolumeCloud};
@@ -42,6 +43,16 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
 }
 
 impl VolumeCloud for Session {
+    // The account has volumes alone.
+    async fn unused_reservations(
+        &self,
+        _: &[Region],
+        _: Option<&str>,
+        _: Duration,
+    ) -> Observation<CapacityReservation> {
+        Observation::default()
+    }
+
     async fn storage(
         &self,
         regions: &[Region],

@@ -80,17 +80,20 @@ fn describe_basic(basic: &BasicUse) -> String {
     let BasicUse { days, cpu_max_vcpus, network_max_mbps, disk_max_mbps, is_quiet } = basic;
     let disk = disk_max_mbps.map(|mbps| format!(", EBS at most {mbps:.1} Mbit/s")).unwrap_or_default();
     let plural = if *days == 1 { "" } else { "s" };
-    let rest = if *is_quiet { format!(", so it is {}", describe_rest(basic)) } else { String::new() };
+    let rest = if *is_quiet { format!(": {}", describe_rest(basic)) } else { String::new() };
     format!(
         "CPU at most {cpu_max_vcpus:.1} vCPUs, network at most {network_max_mbps:.1} Mbit/s{disk} in any hour of {days} day{plural}{rest}"
     )
 }
 
-/// `probably idle for 14 days`.
+/// `probably idle for 14 days`; `CPU, network and disks quiet for 3 days, GPUs unknown`.
 fn describe_rest(basic: &BasicUse) -> String {
-    let plural = if basic.days == 1 { "" } else { "s" };
-    let how = if basic.is_probably_idle() { "probably idle" } else { "quiet but for its GPUs" };
-    format!("{how} for {} day{plural}", basic.days)
+    let days = format!("{} day{}", basic.days, if basic.days == 1 { "" } else { "s" });
+    if basic.is_probably_idle() {
+        format!("probably idle for {days}")
+    } else {
+        format!("CPU, network and disks quiet for {days}, GPUs unknown")
+    }
 }
 
 fn describe_power(PowerReport { reporting, max_percent, idle_below_percent }: &PowerReport) -> String {
@@ -152,7 +155,7 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
         ),
         RejectionReason::NoInstanceId => format!(
             "{utilization} of its host {} has {} = {}, which is not an id; write append_dimensions for the whole `metrics` section of the \
-             agent, where it puts in the id",
+             agent, where it puts in the id, or update the agent to 1.300061 or later",
             quote_name(dimension(&names.host_dimension)),
             quote_name(&names.instance_dimension),
             quote_name(dimension(&names.instance_dimension))
@@ -387,16 +390,16 @@ mod tests {
         let usual = "CPU at most 0.2 vCPUs, network at most 0.1 Mbit/s in any hour of 14 days";
         check(
             report(Some(basic(14, true)), None),
-            &[&format!("{usual}, so it is probably idle for 14 days")],
+            &[&format!("{usual}: probably idle for 14 days")],
             "0 of 8 GPUs report; probably idle for 14 days",
         );
         check(report(Some(basic(14, false)), None), &[usual], "0 of 8 GPUs report");
         check(
             report(Some(basic(1, true)), None),
             &[
-                "CPU at most 0.2 vCPUs, network at most 0.1 Mbit/s in any hour of 1 day, so it is quiet but for its GPUs for 1 day",
+                "CPU at most 0.2 vCPUs, network at most 0.1 Mbit/s in any hour of 1 day: CPU, network and disks quiet for 1 day, GPUs unknown",
             ],
-            "0 of 8 GPUs report; quiet but for its GPUs for 1 day",
+            "0 of 8 GPUs report; CPU, network and disks quiet for 1 day, GPUs unknown",
         );
         let power = |max_percent: Option<f64>, idle_below_percent: Option<f64>| {
             Some(PowerReport { reporting: 8, max_percent, idle_below_percent })

@@ -27,8 +27,9 @@ pub(super) fn integer_width(bits: u64, group_size: i64, has_zeros: bool) -> Opti
         _ => return None,
     };
     let constants = 16 + if has_zeros { bits } else { 0 };
-    let group_bits = u64::try_from(group_size).ok().filter(|size| *size > 0).map_or(0, |size| constants * 1_000 / size);
-    Some(BitWidth { precision, millibits: bits * 1_000 + group_bits })
+    let group_millibits =
+        u64::try_from(group_size).ok().filter(|size| *size > 0).map_or(0, |size| constants * 1_000 / size);
+    Some(BitWidth { precision, millibits: bits * 1_000 + group_millibits })
 }
 
 pub(super) fn describe_width(BitWidth { precision, millibits }: &BitWidth) -> String {

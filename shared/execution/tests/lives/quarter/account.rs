@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use billing::budget::billed::{BilledDays, CostExplorerBill};
 use billing::budget::{Budget, BudgetHolder};
-use billing::ledger::{CalendarMonth, InspectedInstance, Ledger, RegionObservation};
+use billing::ledger::{CalendarMonth, InspectedInstance, Ledger, RegionObservation, SageMakerObservation};
 use billing::price;
 use billing::price::{PriceDocument, PriceQueries, PriceQuery};
 use execution::{Run, budgets};
@@ -25,6 +25,7 @@ use model::subscriptions::TopicSubscriptions;
 use model::usage::{ActivityCache, LastInquiry};
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
+use plan::report::RunUsage;
 use ports::{
     ActivityDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError, Documents,
     Ec2Write, LedgerDocuments, PriceCloud, StoreError, Versioned,
@@ -117,6 +118,10 @@ impl Cloud for Account<'_> {
         unreachable!("there is no bus {bus}")
     }
 
+    fn take_usage(&self) -> RunUsage {
+        RunUsage::default()
+    }
+
     async fn describe_instance(&self, _region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         unreachable!("a beat looks at no single instance: {instance}")
     }
@@ -161,6 +166,10 @@ impl BudgetCloud for Account<'_> {
         let instances = world.machines.iter().filter_map(|machine| machine.sighting(self.now, &world.jobs)).collect();
         let look = RegionObservation { region: self.home.clone(), whole: true, instances, volumes: Vec::new() };
         Observation { items: vec![look], gaps: Vec::new() }
+    }
+
+    async fn sagemaker_bills(&self, _: &[Region], _: Timestamp, _: Duration) -> Observation<SageMakerObservation> {
+        Observation::default()
     }
 
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {
