@@ -1,6 +1,6 @@
 //! `curfew budget`: the status of every budget, or one of them in detail.
 
-mod read;
+pub(super) mod read;
 mod show;
 
 use billing::budget::overview::{BudgetConclusion, BudgetOverview};

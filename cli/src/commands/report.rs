@@ -85,7 +85,7 @@ impl Report {
             return self.write_charges(&facts, scope, format);
         }
         let at = (context.now, TIMEOUT);
-        let (mut report, _) = month_report::read((&context.aws, &store), &config, month, prices, at).await;
+        let mut report = month_report::read((&context.aws, &store), &config, month, prices, at).await.items;
         report.account = account;
         let report = self.part(report)?;
         let is_page_wanted = self.open || !context.global.json;

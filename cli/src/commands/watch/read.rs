@@ -18,16 +18,17 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::NotificationLogs;
-use model::observation::Observation;
+use model::observation::{Observation, Observed};
 use model::subscriptions::TopicSubscriptions;
 use model::usage::ActivityCache;
 use operator::doctor::runs::ScheduledFunction;
 use operator::watch::{WatchFacts, WatchedJob, functions_to_read, holders_to_read};
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
-use store::{ActivityDocuments as _, BudgetDocuments as _, Documents as _, MachineDocuments as _, Store, StoreError};
+use store::{ActivityDocuments as _, Documents as _, MachineDocuments as _, Store, StoreError};
 
 use crate::command_error::{CommandError, describe_gap, describe_store_error};
+use crate::commands::budget::read::read_documents;
 use crate::context::CommandContext;
 use crate::resolve_job::states;
 
@@ -164,7 +165,8 @@ impl<'a> FactsReader<'a> {
             named.is_some_and(|job| !states.contains_key(&job))
         };
         let others: Vec<&Instance> = instances.iter().filter(names_other).collect();
-        let (more, gaps) = execution::load_job_states(&self.store, others, self.context.aws.home(), TIMEOUT).await;
+        let Observed { items: more, gaps } =
+            execution::load_job_states(&self.store, others, self.context.aws.home(), TIMEOUT).await;
         states.extend(more.0);
         Read { value: JobStates(states), problems: gaps.iter().map(describe_gap).collect() }
     }
@@ -192,19 +194,8 @@ fn describe_unread(what: &str, error: &StoreError) -> String {
 
 async fn read_budgets(store: &Store, config: &Config, now: Timestamp) -> Read<BTreeMap<BudgetHolder, Budget>> {
     let month = &BudgetMonth::containing(now, config).month;
-    let reads = holders_to_read(config).into_iter().map(|holder| async move {
-        let read = store.read_budget(&holder, month).await;
-        (holder, read)
-    });
-    let mut read = Read { value: BTreeMap::new(), problems: Vec::new() };
-    for (holder, answer) in stream::iter(reads).buffered(READS_AT_ONCE).collect::<Vec<_>>().await {
-        match answer {
-            Ok(budget) if budget.etag.is_none() => {}
-            Ok(budget) => drop(read.value.insert(holder, budget.value)),
-            Err(error) => read.problems.push(describe_unread("a budget", &error)),
-        }
-    }
-    read
+    let (value, errors) = read_documents(store, holders_to_read(config), month).await;
+    Read { value, problems: errors.iter().map(|error| describe_unread("a budget", error)).collect() }
 }
 
 /// The unfinished jobs, and the heartbeat of those that have a machine.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use billing::budget::{Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, STALE_AFTER};
 use futures::{StreamExt, stream};
-use model::observation::Gap;
+use model::observation::Observed;
 use ports::BudgetCloud;
 use reaping::policy::Policy;
 
@@ -22,25 +22,16 @@ pub(super) async fn closed(
     months: &BudgetMonths,
     ledgers: &LedgerSummary,
     stored: StoredBudgets,
-) -> (BTreeMap<BudgetHolder, Budget>, Vec<Gap>) {
+) -> Observed<BTreeMap<BudgetHolder, Budget>> {
     let period = BudgetMonth::from(&months.previous);
     let waited = run.now.duration_since(period.to) > STALE_AFTER;
     let is_known = ledgers.is_before_whole && (ledgers.knows_end_of_before || waited);
     // Without the ledgers of that month its total is unknown.
-    let Some(spends) = ledgers.closing.as_ref().filter(|_| is_known) else {
-        return (BTreeMap::new(), Vec::new());
-    };
+    let Some(spends) = ledgers.closing.as_ref().filter(|_| is_known) else { return Observed::default() };
     let nothing = BTreeMap::new();
     let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
     let books = BudgetBooks::closing(terms, spends, &nothing, period.clone());
     let open = stored.into_iter().filter(|(_, one)| one.value.is_open(period.to));
     let writes = stream::iter(open).map(|(holder, one)| renew(run, &books, &months.previous, holder, one));
-    let (mut closed, mut gaps) = (BTreeMap::new(), Vec::new());
-    for (holder, written) in writes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-        match written {
-            Ok(budget) => drop(closed.insert(holder, budget)),
-            Err(gap) => gaps.push(gap),
-        }
-    }
-    (closed, gaps)
+    writes.buffer_unordered(AT_ONCE).collect().await
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jobs::{Job, JobId};
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, Observed};
 use model::volume::{ObservedStorage, Volume, VolumeUse, VolumeUseQuery};
 use plan::{Action, Step};
 use ports::{Hosts, JobDocuments, StoreError, Versioned, VolumeCloud};
@@ -99,7 +99,7 @@ impl VolumeCloud for Session {
         asks: &[VolumeUseQuery],
         _now: Timestamp,
         _timeout: Duration,
-    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+    ) -> Observed<BTreeMap<ResourceId, VolumeUse>> {
         let (mut account, now) = (self.account(), self.now());
         let account = &mut *account;
         let mut answers = BTreeMap::new();
