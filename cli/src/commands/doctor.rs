@@ -9,11 +9,9 @@
 mod account;
 mod deployment;
 mod permissions;
-mod roles;
 pub(super) mod section;
 mod show;
 mod tags;
-mod versions;
 
 use clap::Args;
 use futures::future::join_all;
@@ -70,11 +68,11 @@ impl Doctor {
         let ceiling = ceiling(&last)?;
         let judged = config.as_ref().map_or_else(|_| Config::default(), Config::clone);
         let (versions, alarms, subscriptions, permissions, roles, account) = join!(
-            Box::pin(versions::check(context, &deployed)),
+            Box::pin(deployment::versions(context, &deployed)),
             deployment::alarms(context, &stack),
             deployment::subscriptions(context, &deployed, &stack, config.as_ref().ok()),
             Box::pin(permissions::check(context, &deployed, &stack, &self.principals, ceiling)),
-            roles::check(context, &deployed, &judged),
+            deployment::roles(context, &deployed, &judged),
             account::check_regions(context, &deployed, &judged),
         );
         let mut sections = vec![

@@ -7,7 +7,6 @@ mod estimate;
 mod inputs;
 mod role;
 mod show;
-mod sweep;
 mod trigger;
 mod workdir;
 
@@ -25,8 +24,8 @@ use serde::Serialize;
 use store::{Documents as _, MachineDocuments as _, Store, SubmittedSpec, SweepDocuments as _};
 
 use self::estimate::JobEstimate;
+use self::estimate::SweepEstimate;
 use self::role::JobRole;
-use self::sweep::SweepEstimate;
 use self::workdir::{SubmittedWorkdir, add_digest, pack_directory, upload_archive};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

@@ -8,7 +8,6 @@
 //! would show too little; after an hour it is stale, and no function holds or stops anything by it.
 
 mod beats;
-mod closing;
 mod cost_explorer;
 mod documents;
 mod ledgers;

@@ -9,7 +9,7 @@ use cloud::operator::ResourceKind;
 use execution::UsageInquiry;
 use execution::budgets::load_budget_statuses;
 use execution::volumes::load_live_jobs;
-use model::ceiling::{Announceability, AnnouncementTarget, Ceiling};
+use model::ceiling::{AnnouncementTarget, Ceiling};
 use model::config::Config;
 use model::gang::Gangs;
 use model::id::{Region, ResourceId};
@@ -19,7 +19,7 @@ use model::notification_log::{CarriedOut, NotificationLog, NotificationLogs};
 use model::observation::{Gap, Observation, ObservedResource};
 use model::ownership::{is_owner_mailed, team_of};
 use model::sagemaker::SageMakerResource;
-use model::subscriptions::TopicSubscriptions;
+use model::subscriptions::{Readership, TopicSubscriptions};
 use model::usage::{ActivityCache, Usage};
 use operator::undo;
 use plan::report::RunRecord;
@@ -87,17 +87,17 @@ impl ExplanationContext {
         let announced = log.resources.get(id).into_iter().flat_map(|record| record.announced.values());
         let is_suspended = announced.into_iter().any(|one| ceiling.has_suspended(&log.readers, one.at));
         let is_confirmed = ceiling.subscriptions().is_none_or(TopicSubscriptions::has_confirmed);
-        let note = match ceiling.announceability(target) {
-            Announceability::Announceable => return,
-            Announceability::Unread(reason) if is_suspended => {
+        let note = match ceiling.readership(target) {
+            Readership::Readers(()) => return,
+            Readership::NoReader(reason) if is_suspended => {
                 format!("{reason}, so Curfew carries out what it announced, and announces nothing more")
             }
-            Announceability::Unread(_) if !is_confirmed => {
+            Readership::NoReader(_) if !is_confirmed => {
                 self.ceiling = Some(Mode::Observe);
                 "the topic has no confirmed subscription, so Curfew enforces nothing".to_owned()
             }
-            Announceability::Unread(reason) => format!("{reason}, so Curfew only observes it"),
-            Announceability::Unknown(reason) => format!("{reason}, so Curfew announces nothing, and does not end it"),
+            Readership::NoReader(reason) => format!("{reason}, so Curfew only observes it"),
+            Readership::Unknown(reason) => format!("{reason}, so Curfew announces nothing, and does not end it"),
         };
         self.notes.push(note);
     }

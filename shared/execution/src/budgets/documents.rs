@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use billing::budget::{
-    Budget, BudgetBooks, BudgetHolder, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, MachineFacts,
-    ReservationTimes,
+    Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, MachineFacts,
+    ReservationTimes, STALE_AFTER,
 };
 use billing::ledger::CalendarMonth;
 use futures::{StreamExt, stream};
@@ -16,7 +16,7 @@ use ports::{BudgetCloud, StoreError, Versioned};
 use reaping::policy::Policy;
 
 use super::ledgers::LedgerSummary;
-use super::{BeatDocuments, BudgetMonths, closing, cost_explorer, in_time};
+use super::{BeatDocuments, BudgetMonths, cost_explorer, in_time};
 use crate::{AT_ONCE, Run};
 
 /// Period at the beginning of a month in which the previous month's documents are read, to carry their reservations over. The first beat of
@@ -136,7 +136,7 @@ pub(super) async fn renewed(
         let written = writes.buffer_unordered(AT_ONCE).collect::<Observed<BTreeMap<_, _>>>().await;
         budgets.extend(written.with_gaps_in(&mut gaps));
     }
-    let closed = closing::closed(run, policy, months, ledgers, stored_before).await.with_gaps_in(&mut gaps);
+    let closed = closed(run, policy, months, ledgers, stored_before).await.with_gaps_in(&mut gaps);
     Observed { items: UpdatedBudgets { budgets, closed }, gaps }
 }
 
@@ -192,4 +192,26 @@ pub(super) async fn renew(
     let what = || format!("a budget of {month}");
     let written = in_time(write, run.timeout(), run.cloud.home(), "s3:PutObject", what).await;
     (holder, written)
+}
+
+/// Closes the open documents from ledgers that all include the month's end, and returns them. The ledger of a region that is no longer observed
+/// never does: it is awaited for an hour.
+pub(super) async fn closed(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    policy: &Policy,
+    months: &BudgetMonths,
+    ledgers: &LedgerSummary,
+    stored: StoredBudgets,
+) -> Observed<BTreeMap<BudgetHolder, Budget>> {
+    let period = BudgetMonth::from(&months.previous);
+    let waited = run.now.duration_since(period.to) > STALE_AFTER;
+    let is_known = ledgers.is_before_whole && (ledgers.knows_end_of_before || waited);
+    // Without the ledgers of that month its total is unknown.
+    let Some(spends) = ledgers.closing.as_ref().filter(|_| is_known) else { return Observed::default() };
+    let nothing = BTreeMap::new();
+    let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
+    let books = BudgetBooks::closing(terms, spends, &nothing, period.clone());
+    let open = stored.into_iter().filter(|(_, one)| one.value.is_open(period.to));
+    let writes = stream::iter(open).map(|(holder, one)| renew(run, &books, &months.previous, holder, one));
+    writes.buffer_unordered(AT_ONCE).collect().await
 }
