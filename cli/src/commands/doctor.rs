@@ -49,7 +49,6 @@ pub(crate) struct Doctor {
 
 #[derive(Serialize)]
 struct DoctorOutput<'a> {
-    schema: u32,
     at: jiff::Timestamp,
     stack: Option<&'a str>,
     bucket: &'a str,
@@ -88,7 +87,7 @@ impl Doctor {
         let found = stack.as_ref().ok().map(|stack| stack.stack.as_str());
         if context.global.json {
             let (at, bucket) = (context.now, deployed.bucket.as_str());
-            screen::json(&DoctorOutput { schema: screen::SCHEMA, at, stack: found, bucket, checks: &sections })?;
+            screen::json(&DoctorOutput { at, stack: found, bucket, checks: &sections })?;
         } else {
             show::print_sections(&sections);
         }

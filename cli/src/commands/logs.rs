@@ -51,7 +51,6 @@ pub(crate) struct Logs {
 
 #[derive(Serialize)]
 struct LogsOutput<'a> {
-    schema: u32,
     job: &'a JobId,
     attempt: Option<u32>,
     log: Option<String>,
@@ -88,7 +87,7 @@ impl Logs {
             let (attempt, log) = found.map(|(attempt, tail)| (attempt, tail.bytes)).unzip();
             let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             let ending = if log.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
-            screen::json(&LogsOutput { schema: screen::SCHEMA, job: &job.job, attempt, log })?;
+            screen::json(&LogsOutput { job: &job.job, attempt, log })?;
             return Ok(ending);
         }
         let Some((attempt, tail)) = found else { return Ok(report_no_log(&job)) };

@@ -110,7 +110,6 @@ impl Metrics {
 /// `outcome` is `installed`; `nothing-to-do`; `declined` if the person said no.
 #[derive(Serialize)]
 struct InstallOutput<'a> {
-    schema: u32,
     outcome: &'static str,
     regions: &'a [Region],
     gpus: u64,
@@ -120,14 +119,12 @@ struct InstallOutput<'a> {
 /// `outcome` is `removed`; `nothing-to-do`; `declined`.
 #[derive(Serialize)]
 struct RemoveOutput<'a> {
-    schema: u32,
     outcome: &'static str,
     regions: &'a [Region],
 }
 
 #[derive(Serialize)]
 struct CheckOutput {
-    schema: u32,
     instances: Vec<CheckedInstance>,
     gaps: Vec<String>,
 }
@@ -247,7 +244,7 @@ impl Install {
         let show = |outcome: &'static str, text: &str| {
             if context.global.json {
                 let gaps = gaps.iter().map(describe_gap).collect();
-                screen::json(&InstallOutput { schema: screen::SCHEMA, outcome, regions: &regions, gpus, gaps })?;
+                screen::json(&InstallOutput { outcome, regions: &regions, gpus, gaps })?;
             } else {
                 screen::print_line(text);
             }
@@ -286,7 +283,7 @@ impl Check {
         if context.global.json {
             let instances = sources.iter().map(|one| CheckedInstance::new(one, &fleet.config.metrics)).collect();
             let gaps = gaps.iter().map(describe_gap).collect();
-            screen::json(&CheckOutput { schema: screen::SCHEMA, instances, gaps })?;
+            screen::json(&CheckOutput { instances, gaps })?;
         } else {
             show_sources(&sources, &fleet.config.metrics);
             gaps.iter().map(describe_gap).for_each(screen::warn);
@@ -339,7 +336,7 @@ impl Remove {
         gaps.iter().map(describe_gap).for_each(screen::warn);
         let show = |outcome: &'static str, regions: &[Region], text: &str| {
             if context.global.json {
-                screen::json(&RemoveOutput { schema: screen::SCHEMA, outcome, regions })
+                screen::json(&RemoveOutput { outcome, regions })
             } else {
                 screen::print_line(text);
                 Ok(())

@@ -107,7 +107,6 @@ pub(crate) struct JobDocument {
 /// wait for one.
 #[derive(Debug, Serialize)]
 struct SubmitOutput<'a> {
-    schema: u32,
     file: String,
     team: &'a TeamName,
     mistakes: Vec<SpecMistake>,
@@ -248,7 +247,6 @@ pub(crate) async fn wait_for_job(
 impl<'a> SubmitOutput<'a> {
     fn new(file: String, team: &'a TeamName, packed: Option<&PackedWorkdir>) -> Self {
         Self {
-            schema: screen::SCHEMA,
             file,
             team,
             mistakes: Vec::new(),

@@ -69,10 +69,8 @@ impl<'a> FactsReader<'a> {
     /// If the configuration could not be read: every judgement depends on it.
     pub(super) async fn read(&mut self, now: Timestamp, anew: bool) -> Result<WatchFacts, CommandError> {
         let config = self.store.read_config().await?;
-        let mut problems = Problems::default();
-        let unread = self.refresh_runs(now, anew).await;
-        problems.0.extend(unread);
-        problems.0.extend(self.refresh_subscriptions(now).await);
+        let mut problems = self.refresh_runs(now, anew).await;
+        problems.extend(self.refresh_subscriptions(now).await);
         let store = &self.store;
         let (seen, (prices, (budgets, jobs))) = join(
             self.observe(&config),
@@ -82,15 +80,15 @@ impl<'a> FactsReader<'a> {
             ),
         )
         .await;
-        let budgets = problems.take(budgets);
-        let jobs = problems.take(jobs);
+        let budgets = budgets.with_problems_in(&mut problems);
+        let jobs = jobs.with_problems_in(&mut problems);
         let (regions, Observation { items: instances, gaps }) = seen;
-        problems.0.extend(gaps.iter().map(describe_gap));
+        problems.extend(gaps.iter().map(describe_gap));
         let hiding = gaps.iter().filter(|gap| gap.kind.hides_resources());
         let incomplete_regions = hiding.map(|gap| gap.region.clone()).collect();
         let (of_regions, job_states) = join(read_regions(store, &instances), self.job_states(&jobs, &instances)).await;
-        let (activity, notices) = problems.take(of_regions);
-        let job_states = problems.take(job_states);
+        let (activity, notices) = of_regions.with_problems_in(&mut problems);
+        let job_states = job_states.with_problems_in(&mut problems);
         let runs = self.runs.values().filter_map(|known| known.record.clone()).collect();
         Ok(WatchFacts {
             now,
@@ -106,7 +104,7 @@ impl<'a> FactsReader<'a> {
             job_states,
             runs,
             subscriptions: self.subscriptions.as_ref().map(|(subscriptions, _)| subscriptions.clone()),
-            problems: problems.0,
+            problems,
         })
     }
 
@@ -178,13 +176,10 @@ struct Read<T> {
     problems: Vec<String>,
 }
 
-#[derive(Default)]
-struct Problems(Vec<String>);
-
-impl Problems {
-    fn take<T>(&mut self, read: Read<T>) -> T {
-        self.0.extend(read.problems);
-        read.value
+impl<T> Read<T> {
+    fn with_problems_in(self, problems: &mut Vec<String>) -> T {
+        problems.extend(self.problems);
+        self.value
     }
 }
 
