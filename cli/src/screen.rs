@@ -181,11 +181,18 @@ pub(crate) fn has_colors() -> bool {
 }
 
 /// The schema of every result in JSON: fields are added, and existing ones keep their name and meaning.
-pub(crate) const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 1;
 
-/// The result as JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
-    let text = serde_json::to_string_pretty(value).map_err(CommandError::new)?;
+#[derive(Serialize)]
+struct JsonOutput<'a, T> {
+    schema: u32,
+    #[serde(flatten)]
+    output: &'a T,
+}
+
+/// Prints the result as JSON, which begins with its schema.
+pub(crate) fn json(output: &impl Serialize) -> Result<(), CommandError> {
+    let text = serde_json::to_string_pretty(&JsonOutput { schema: SCHEMA, output }).map_err(CommandError::new)?;
     let mut out = anstream::stdout();
     report_unwritten(writeln!(out, "{}", escaped(text)).and_then(|()| out.flush()));
     Ok(())

@@ -8,7 +8,6 @@
 
 mod carry;
 mod gate;
-mod locate_unseen;
 mod output;
 mod review;
 mod unsent_notifications;

@@ -1,6 +1,6 @@
 //! `curfew budget`: the status of every budget, or one of them in detail.
 
-mod read;
+pub(super) mod read;
 mod show;
 
 use billing::budget::overview::{BudgetConclusion, BudgetOverview};
@@ -44,7 +44,6 @@ pub(crate) struct Budget {
 /// figures may be higher. `problems` says what is unknown, why, and what to do.
 #[derive(Serialize)]
 struct BudgetOutput<'a> {
-    schema: u32,
     at: jiff::Timestamp,
     month: &'a str,
     time_zone: &'a str,
@@ -77,7 +76,6 @@ impl Budget {
         }
         if context.global.json {
             screen::json(&BudgetOutput {
-                schema: screen::SCHEMA,
                 at: context.now,
                 month: &overview.period.month,
                 time_zone: &config.account.time_zone,

@@ -33,7 +33,6 @@ pub(crate) struct Cancel {
 
 #[derive(Serialize)]
 struct CancelOutput<'a> {
-    schema: u32,
     /// `cancelled`; `unchanged` if it was already over or cancelled; `declined` if the person said no.
     outcome: &'static str,
     cancel: Option<&'a Wish>,
@@ -88,7 +87,7 @@ fn said(
     cancel: Option<&Wish>,
 ) -> Result<CommandStatus, CommandError> {
     if context.global.json {
-        screen::json(&CancelOutput { schema: screen::SCHEMA, outcome, cancel, overview })?;
+        screen::json(&CancelOutput { outcome, cancel, overview })?;
     } else {
         let job = overview.job.to_string();
         screen::print_line(match (outcome, cancel) {

@@ -9,11 +9,9 @@
 mod account;
 mod deployment;
 mod permissions;
-mod roles;
 pub(super) mod section;
 mod show;
 mod tags;
-mod versions;
 
 use clap::Args;
 use futures::future::join_all;
@@ -51,7 +49,6 @@ pub(crate) struct Doctor {
 
 #[derive(Serialize)]
 struct DoctorOutput<'a> {
-    schema: u32,
     at: jiff::Timestamp,
     stack: Option<&'a str>,
     bucket: &'a str,
@@ -70,11 +67,11 @@ impl Doctor {
         let ceiling = ceiling(&last)?;
         let judged = config.as_ref().map_or_else(|_| Config::default(), Config::clone);
         let (versions, alarms, subscriptions, permissions, roles, account) = join!(
-            Box::pin(versions::check(context, &deployed)),
+            Box::pin(deployment::versions(context, &deployed)),
             deployment::alarms(context, &stack),
             deployment::subscriptions(context, &deployed, &stack, config.as_ref().ok()),
             Box::pin(permissions::check(context, &deployed, &stack, &self.principals, ceiling)),
-            roles::check(context, &deployed, &judged),
+            deployment::roles(context, &deployed, &judged),
             account::check_regions(context, &deployed, &judged),
         );
         let mut sections = vec![
@@ -90,7 +87,7 @@ impl Doctor {
         let found = stack.as_ref().ok().map(|stack| stack.stack.as_str());
         if context.global.json {
             let (at, bucket) = (context.now, deployed.bucket.as_str());
-            screen::json(&DoctorOutput { schema: screen::SCHEMA, at, stack: found, bucket, checks: &sections })?;
+            screen::json(&DoctorOutput { at, stack: found, bucket, checks: &sections })?;
         } else {
             show::print_sections(&sections);
         }

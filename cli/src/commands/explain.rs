@@ -30,7 +30,6 @@ pub(crate) struct Explain {
 
 #[derive(Serialize)]
 struct ExplainOutput {
-    schema: u32,
     explained: Vec<ExplainedResource>,
     unexplained: Vec<ExplainFailure>,
 }
@@ -44,7 +43,7 @@ struct ExplainFailure {
 impl Explain {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let account = ExplainAccount::load(context).await?;
-        let mut all = ExplainOutput { schema: screen::SCHEMA, explained: Vec::new(), unexplained: Vec::new() };
+        let mut all = ExplainOutput { explained: Vec::new(), unexplained: Vec::new() };
         for named in &account.everywhere.resolve(context, &self.resources).await? {
             let explained = execution::catch_bug(Box::pin(account.explain(named))).await;
             match explained.unwrap_or_else(|bug| Err(Unexplained(bug.to_string()))) {

@@ -55,7 +55,6 @@ pub(crate) struct Gpus {
 /// Unknown values are null. `not_tabled` has the types for jobs of which the tables do not know whether these regions offer them.
 #[derive(Serialize)]
 struct GpusOutput {
-    schema: u32,
     at: Timestamp,
     source: String,
     regions: Vec<Region>,
@@ -102,7 +101,7 @@ impl Gpus {
             None => format!("table of {}; {}", table_date(), account.why_offline),
         };
         let is_offered = types.iter().any(|listing| !listing.places.is_empty());
-        let output = GpusOutput { schema: screen::SCHEMA, at: account.now, source, regions, not_tabled, types };
+        let output = GpusOutput { at: account.now, source, regions, not_tabled, types };
         if account.json {
             screen::json(&output)?;
         } else {

@@ -60,7 +60,6 @@ pub(crate) struct Jobs {
 /// its next try. `step_at` is null if the time of the step is unknown, or was in an earlier attempt. A job of a sweep has `sweep`, with its number and parameters. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
 #[derive(Serialize)]
 struct JobListOutput<'a> {
-    schema: u32,
     at: Timestamp,
     jobs: &'a [JobOverview],
     problems: Vec<String>,
@@ -71,7 +70,6 @@ struct JobListOutput<'a> {
 /// how many steps it takes.
 #[derive(Serialize)]
 struct JobOutput<'a> {
-    schema: u32,
     at: Timestamp,
     #[serde(flatten)]
     overview: &'a JobOverview,
@@ -147,7 +145,7 @@ impl Jobs {
         }
         let status = if problems.is_empty() { CommandStatus::Success } else { CommandStatus::Error };
         if context.global.json {
-            screen::json(&JobListOutput { schema: screen::SCHEMA, at: now, jobs: &jobs, problems })?;
+            screen::json(&JobListOutput { at: now, jobs: &jobs, problems })?;
         } else {
             // With --all each row counts all members.
             let sizes = if self.all { BTreeMap::new() } else { sweep::read_sizes(store, &jobs).await };
@@ -210,7 +208,6 @@ impl Jobs {
         }
         if context.global.json {
             screen::json(&JobOutput {
-                schema: screen::SCHEMA,
                 at: now,
                 overview: &overview,
                 details: &details,

@@ -156,7 +156,6 @@ enum KeepOutcome {
 
 #[derive(Debug, Serialize)]
 struct KeepOutput<'a> {
-    schema: u32,
     resources: &'a [KeepResult],
 }
 
@@ -175,7 +174,7 @@ async fn apply_request(
         said.push(one);
     }
     if context.global.json {
-        screen::json(&KeepOutput { schema: screen::SCHEMA, resources: &said })?;
+        screen::json(&KeepOutput { resources: &said })?;
     }
     let done: Vec<&str> =
         said.iter().filter(|one| one.outcome != KeepOutcome::Failed).map(|one| one.resource.as_str()).collect();

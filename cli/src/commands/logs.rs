@@ -1,7 +1,5 @@
 //! `curfew logs`: the log of a job.
 
-mod position;
-
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -11,7 +9,6 @@ use jobs::{Job, JobId, JobOverview, Phase, describe_attempt_end};
 use serde::Serialize;
 use store::{JobDocuments as _, LOG_PARTS_MAX, LogTail, MachineDocument, MachineDocuments as _, Store, StoreError};
 
-use self::position::LogPosition;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -54,7 +51,6 @@ pub(crate) struct Logs {
 
 #[derive(Serialize)]
 struct LogsOutput<'a> {
-    schema: u32,
     job: &'a JobId,
     attempt: Option<u32>,
     log: Option<String>,
@@ -91,7 +87,7 @@ impl Logs {
             let (attempt, log) = found.map(|(attempt, tail)| (attempt, tail.bytes)).unzip();
             let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             let ending = if log.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
-            screen::json(&LogsOutput { schema: screen::SCHEMA, job: &job.job, attempt, log })?;
+            screen::json(&LogsOutput { job: &job.job, attempt, log })?;
             return Ok(ending);
         }
         let Some((attempt, tail)) = found else { return Ok(report_no_log(&job)) };
@@ -262,4 +258,56 @@ async fn has_exit(store: &Store, job: &Job) -> Result<bool, StoreError> {
 
 fn describe_state(job: &Job) -> &'static str {
     JobOverview::from_job(job, job.submitted_at).state
+}
+
+/// The number of bytes of a log that were printed or are missing.
+#[derive(Debug, Default)]
+struct LogPosition(u64);
+
+/// Bytes that were not printed yet.
+#[derive(Debug, PartialEq)]
+struct NewLogBytes<'a> {
+    bytes: &'a [u8],
+    /// The number of bytes that are missing before them.
+    missing: u64,
+}
+
+impl LogPosition {
+    const fn at(position: u64) -> Self {
+        Self(position)
+    }
+
+    const fn is_before(&self, position: u64) -> bool {
+        self.0 < position
+    }
+
+    /// The new part of bytes that begin at `start`. The machine said where, so any position may be wrong.
+    fn advance<'a>(&mut self, start: u64, bytes: &'a [u8]) -> NewLogBytes<'a> {
+        let printed = usize::try_from(self.0.saturating_sub(start)).unwrap_or(usize::MAX);
+        let missing = start.saturating_sub(self.0);
+        self.0 = self.0.max(start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
+        NewLogBytes { bytes: bytes.get(printed..).unwrap_or_default(), missing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_is_new_once_and_missing_ones_are_counted() {
+        let mut position = LogPosition::at(0);
+        let mut check = |start, bytes: &'static str, expect: &str, missing| {
+            let found = position.advance(start, bytes.as_bytes());
+            assert_eq!(found, NewLogBytes { bytes: expect.as_bytes(), missing });
+        };
+        check(0, "one\n", "one\n", 0);
+        check(0, "one\n", "", 0);
+        check(0, "one\ntwo\n", "two\n", 0);
+        check(4, "two\nthree\n", "three\n", 0);
+        check(20, "five\n", "five\n", 6);
+        check(0, "", "", 0);
+        check(u64::MAX, "lie\n", "lie\n", u64::MAX - 25);
+        check(0, "more\n", "", 0);
+    }
 }

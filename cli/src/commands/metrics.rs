@@ -71,7 +71,6 @@ impl Metrics {
 
 #[derive(Serialize)]
 struct CheckOutput {
-    schema: u32,
     instances: Vec<CheckedInstance>,
     gaps: Vec<String>,
 }
@@ -195,7 +194,7 @@ impl Check {
         if context.global.json {
             let instances = sources.iter().map(|one| CheckedInstance::new(one, &fleet.config.metrics)).collect();
             let gaps = gaps.iter().map(describe_gap).collect();
-            screen::json(&CheckOutput { schema: screen::SCHEMA, instances, gaps })?;
+            screen::json(&CheckOutput { instances, gaps })?;
         } else {
             show_sources(&sources, &fleet.config.metrics);
             gaps.iter().map(describe_gap).for_each(screen::warn);

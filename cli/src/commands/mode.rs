@@ -52,7 +52,6 @@ pub(crate) struct SetMode {
 /// `outcome` is `updated`; `started` without waiting; `unchanged` if it was so; `declined` if the person said no.
 #[derive(Serialize)]
 struct ModeOutput<'a> {
-    schema: u32,
     stack: &'a str,
     outcome: &'static str,
     from: &'a str,
@@ -123,7 +122,7 @@ impl SetMode {
         let (stack, to) = (context.global.stack.as_str(), self.mode);
         if context.global.json {
             let status = status.to_owned();
-            screen::json(&ModeOutput { schema: screen::SCHEMA, stack, outcome, from, to, status })?;
+            screen::json(&ModeOutput { stack, outcome, from, to, status })?;
         } else {
             let mode = to.as_str();
             screen::print_line(match outcome {

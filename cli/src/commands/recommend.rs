@@ -124,7 +124,6 @@ enum Payment {
 /// that cannot hold the workload alone, with each single change that makes it fit. `source` is `AWS`, or the tables.
 #[derive(Serialize)]
 struct RecommendOutput<'a> {
-    schema: u32,
     at: jiff::Timestamp,
     model: &'a str,
     parameters: u64,
@@ -185,7 +184,6 @@ impl Recommend {
         if account.json {
             let explain = |wanted: bool| wanted.then(|| sized.on_one_gpu.explain());
             screen::json(&RecommendOutput {
-                schema: screen::SCHEMA,
                 at: account.now,
                 model: &sized.architecture.name,
                 parameters: sized.on_one_gpu.parameters.total,

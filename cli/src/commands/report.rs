@@ -8,7 +8,6 @@ use clap::{Args, ValueEnum};
 use execution::month_report;
 use model::channels::account_of_topic;
 use report::{ExportFormat, ExportScope, MonthFacts, MonthReport, digest, export, render_html};
-use serde::Serialize;
 use store::{Documents as _, ReportDocuments as _};
 
 use crate::command_error::CommandError;
@@ -50,7 +49,7 @@ enum ChargesFormat {
     Focus,
 }
 
-/// The figures of the page. Amounts are in US dollars, and `gaps` says what could not be read:
+/// With `--json` it prints the figures of the page. Amounts are in US dollars, and `gaps` says what could not be read:
 /// ```json
 /// {"schema": 1, "account": "123456789012", "account_name": "research", "month": "2026-11", "has_ledger": true, "at": "…", "is_over": false, "team": null, "mode": "enforce",
 ///  "headline": {"spent_usd": 36.0, "saved_usd": 12.0, "waste_usd_per_hour": 1.0, …},
@@ -58,13 +57,6 @@ enum ChargesFormat {
 ///  "next_month": {"findings": […], "coverage": {"vision": {"instances": 2, "measured": 1}},
 ///  "gpu_hours": {"vision": {"paid": 4032, "measured": 2016, "used": 605}}}, "jobs": […], "footprint_caveats": […], "gaps": []}
 /// ```
-#[derive(Serialize)]
-struct ReportOutput<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    report: &'a MonthReport,
-}
-
 impl Report {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
@@ -85,7 +77,7 @@ impl Report {
             return self.write_charges(&facts, scope, format);
         }
         let at = (context.now, TIMEOUT);
-        let (mut report, _) = month_report::read((&context.aws, &store), &config, month, prices, at).await;
+        let mut report = month_report::read((&context.aws, &store), &config, month, prices, at).await.items;
         report.account = account;
         let report = self.part(report)?;
         let is_page_wanted = self.open || !context.global.json;
@@ -98,7 +90,7 @@ impl Report {
             for gap in &report.gaps {
                 screen::warn(gap);
             }
-            screen::json(&ReportOutput { schema: screen::SCHEMA, report: &report })?;
+            screen::json(&report)?;
         } else {
             screen::print_document(digest(&report).trim_end());
         }

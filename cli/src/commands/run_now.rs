@@ -33,7 +33,6 @@ pub(crate) struct RunNow {
 
 #[derive(Serialize)]
 struct RunNowOutput<'a> {
-    schema: u32,
     function: &'a str,
     #[serde(flatten)]
     summary: &'a RunSummary,
@@ -81,7 +80,7 @@ impl RunNow {
     fn show(&self, context: &CommandContext, summary: &RunSummary, response: &Value) -> Result<(), CommandError> {
         let function = self.function.as_str();
         if context.global.json {
-            return screen::json(&RunNowOutput { schema: screen::SCHEMA, function, summary, response });
+            return screen::json(&RunNowOutput { function, summary, response });
         }
         let run = summary.run.as_deref().unwrap_or_default();
         let mode = summary.mode.as_deref().map(|mode| format!(" in {mode} mode")).unwrap_or_default();

@@ -7,7 +7,6 @@ mod estimate;
 mod inputs;
 mod role;
 mod show;
-mod sweep;
 mod trigger;
 mod workdir;
 
@@ -25,8 +24,8 @@ use serde::Serialize;
 use store::{Documents as _, MachineDocuments as _, Store, SubmittedSpec, SweepDocuments as _};
 
 use self::estimate::JobEstimate;
+use self::estimate::SweepEstimate;
 use self::role::JobRole;
-use self::sweep::SweepEstimate;
 use self::workdir::{SubmittedWorkdir, add_digest, pack_directory, upload_archive};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
@@ -108,7 +107,6 @@ pub(crate) struct JobDocument {
 /// wait for one.
 #[derive(Debug, Serialize)]
 struct SubmitOutput<'a> {
-    schema: u32,
     file: String,
     team: &'a TeamName,
     mistakes: Vec<SpecMistake>,
@@ -249,7 +247,6 @@ pub(crate) async fn wait_for_job(
 impl<'a> SubmitOutput<'a> {
     fn new(file: String, team: &'a TeamName, packed: Option<&PackedWorkdir>) -> Self {
         Self {
-            schema: screen::SCHEMA,
             file,
             team,
             mistakes: Vec::new(),

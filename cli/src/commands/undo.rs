@@ -71,7 +71,6 @@ enum UndoOutcome {
 
 #[derive(Debug, Serialize)]
 struct UndoOutput<'a> {
-    schema: u32,
     resources: &'a [UndoResult<'a>],
 }
 
@@ -98,7 +97,7 @@ impl Undo {
             undone.push(one);
         }
         if context.global.json {
-            screen::json(&UndoOutput { schema: screen::SCHEMA, resources: &undone })?;
+            screen::json(&UndoOutput { resources: &undone })?;
         }
         let is_done = |one: &UndoResult<'_>| matches!(one.outcome, UndoOutcome::Started | UndoOutcome::Restored);
         if undone.iter().any(|one| one.unanswered) {

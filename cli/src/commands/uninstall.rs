@@ -58,7 +58,6 @@ enum Removal {
 /// `outcome` is `listed`; `removed`; `incomplete`; `declined` if the person said no.
 #[derive(Serialize)]
 struct UninstallOutput<'a> {
-    schema: u32,
     outcome: &'static str,
     leftovers: &'a [LeftoverItem],
     /// Failed reads.
@@ -181,8 +180,7 @@ fn show(
     if context.global.json {
         let (leftovers, gaps) = (items, found.gaps.as_slice());
         let (removed, failures) = (report.removed.as_slice(), report.failures.as_slice());
-        let schema = screen::SCHEMA;
-        return screen::json(&UninstallOutput { schema, outcome, leftovers, gaps, removed, failures });
+        return screen::json(&UninstallOutput { outcome, leftovers, gaps, removed, failures });
     }
     report.removed.iter().for_each(|line| screen::print_line(format!("removed: {line}")));
     report.failures.iter().for_each(|line| screen::print_line(format!("not removed: {line}")));

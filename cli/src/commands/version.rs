@@ -30,7 +30,6 @@ pub(crate) struct Version {}
 /// `stack` and `bucket` are null if they are unknown.
 #[derive(Serialize)]
 struct VersionOutput<'a> {
-    schema: u32,
     command: &'a str,
     stack: Option<StackVersion>,
     bucket: Option<BucketSchemas>,
@@ -75,8 +74,7 @@ impl Version {
             CheckState::Finding => CommandStatus::Findings,
             CheckState::Unknown => CommandStatus::Error,
         };
-        let output =
-            VersionOutput { schema: screen::SCHEMA, command: COMMAND_VERSION, stack, bucket, checked: &checked };
+        let output = VersionOutput { command: COMMAND_VERSION, stack, bucket, checked: &checked };
         if as_json {
             screen::json(&output)?;
         } else {

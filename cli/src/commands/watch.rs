@@ -18,8 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use model::duration::{self, format_duration};
 use model::fault::InvalidValue;
-use operator::watch::{Dashboard, dashboard};
-use serde::Serialize;
+use operator::watch::dashboard;
 
 use self::read::FactsReader;
 use crate::command_error::CommandError;
@@ -55,6 +54,7 @@ pub(crate) struct Watch {
     every: Duration,
 }
 
+/// With `--json`:
 /// ```json
 /// {"schema": 1, "at": "2026-11-24T12:03:15Z", "mode": "enforce", "regions": ["us-east-1"],
 ///  "totals": {"running": 12, "others": 1, "usd_per_hour": 34.5, "unknown_prices": 0},
@@ -64,13 +64,6 @@ pub(crate) struct Watch {
 ///  "awaiting_approval": [], "runs": […], "problems": []}
 /// ```
 /// Unknown values are null. `gpu.state` is `busy`, `idle`, `reserved`, `measured`, `unknown` or `off`.
-#[derive(Serialize)]
-struct WatchOutput<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    dashboard: &'a Dashboard,
-}
-
 impl Watch {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
@@ -82,7 +75,7 @@ impl Watch {
         let is_incomplete = !facts.problems.is_empty();
         let dashboard = dashboard(facts);
         if context.global.json {
-            screen::json(&WatchOutput { schema: screen::SCHEMA, dashboard: &dashboard })?;
+            screen::json(&dashboard)?;
         } else {
             for line in frame::lines(&dashboard, screen::columns()) {
                 screen::print_line(line);

@@ -21,6 +21,6 @@ fn main() -> ExitCode {
 async fn enforce(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
     let run = clients.run(FUNCTION, id, (now, deadline), &clock);
-    let report = budgets::enforce(&run).await?;
+    let report = Box::pin(budgets::enforce(&run)).await?;
     InvocationResponse::from_report(&report)
 }

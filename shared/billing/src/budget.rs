@@ -8,7 +8,6 @@ mod fingerprint;
 mod forecast;
 mod observation_gap;
 pub mod overview;
-mod past;
 mod period;
 mod remedy;
 mod reserve;

@@ -26,7 +26,6 @@ mod observe;
 mod region_observation;
 mod run;
 mod sagemaker_observation;
-mod sighting;
 mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,10 +39,10 @@ use serde::{Deserialize, Serialize};
 pub use bill::{ChargeStatus, LedgerRun, RunCost, RunEnd, RunShare};
 pub use fold::{FoldKey, FoldLimits, FoldSum};
 pub use month::{CalendarMonth, TimeSpan};
+pub use observe::{BillingState, LedgerBeat, Sighting};
 pub use region_observation::{AttachedVolume, InspectedInstance, KnownPrices, RegionObservation};
 pub use run::{PurchaseTerms, RunFacts, RunKind};
 pub use sagemaker_observation::SageMakerObservation;
-pub use sighting::{BillingState, LedgerBeat, Sighting};
 
 use fold::FoldedRuns;
 use run::RunEntry;

@@ -5,7 +5,6 @@
 
 mod instance;
 mod sagemaker;
-mod snapshot;
 mod volume;
 
 use std::fmt::Display;

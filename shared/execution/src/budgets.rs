@@ -8,7 +8,6 @@
 //! would show too little; after an hour it is stale, and no function holds or stops anything by it.
 
 mod beats;
-mod closing;
 mod cost_explorer;
 mod documents;
 mod ledgers;
@@ -25,11 +24,12 @@ use futures::future::join;
 use model::fault::Passing;
 use model::id::Region;
 use model::instance::Instance;
-use model::observation::{Gap, GapKind, Observation};
+use model::observation::{Gap, GapKind, Observation, Observed};
 use plan::Plan;
 use plan::report::Report;
 use ports::{
     ActivityDocuments, BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments, LedgerDocuments,
+    StoreError,
 };
 use reaping::budgets::{close, decide};
 use reaping::policy::Policy;
@@ -89,17 +89,13 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     let recalled = recall(run, &regions).await;
     // Without the log no notification is sent, but nothing else depends on it: the region is observed all the same.
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
-    let (beats, region_gaps) = observe_regions(run, policy, &regions).await;
-    gaps.extend(region_gaps);
-    let (machines, machine_gaps) = machines::read_machine_facts(run, policy, &beats.instances).await;
-    gaps.extend(machine_gaps);
+    let beats = observe_regions(run, policy, &regions).await.with_gaps_in(&mut gaps);
+    let machines = machines::read_machine_facts(run, policy, &beats.instances).await.with_gaps_in(&mut gaps);
     let months = BudgetMonths::from_run(run, policy);
     let documents = LoadedBudgets::read_named(run, policy, &months).await;
-    let (ledgers, ledger_gaps) = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await;
-    gaps.extend(ledger_gaps);
-    let (UpdatedBudgets { budgets, closed }, document_gaps) =
-        documents::renewed(run, policy, &months, &ledgers, &machines, documents).await;
-    gaps.extend(document_gaps);
+    let ledgers = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await.with_gaps_in(&mut gaps);
+    let renewed = documents::renewed(run, policy, &months, &ledgers, &machines, documents).await;
+    let UpdatedBudgets { budgets, closed } = renewed.with_gaps_in(&mut gaps);
     BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
 
@@ -125,18 +121,17 @@ async fn observe_regions(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
     regions: &[Region],
-) -> (RegionBeats, Vec<Gap>) {
+) -> Observed<RegionBeats> {
     let (Observation { items: looks, mut gaps }, bills) =
         join(run.cloud.looks(regions, run.timeout()), run.cloud.sagemaker_bills(regions, run.now, run.timeout())).await;
-    gaps.extend(bills.gaps);
-    let bills = bills.items;
+    let bills = bills.with_gaps_in(&mut gaps);
     let instances: Vec<Instance> =
         looks.iter().flat_map(|look| &look.instances).map(|one| one.instance.clone()).collect();
     let with_volumes: Vec<Region> =
         looks.iter().filter(|look| !look.volumes.is_empty()).map(|look| look.region.clone()).collect();
     let sagemaker_types = sagemaker_types(bills.iter().flat_map(|look| &look.resources));
-    let (prices, price_gaps) = prices::refresh(run, &policy.config, &instances, &with_volumes, &sagemaker_types).await;
-    gaps.extend(price_gaps);
+    let refreshed = prices::refresh(run, &policy.config, &instances, &with_volumes, &sagemaker_types).await;
+    let prices = refreshed.with_gaps_in(&mut gaps);
     let to_beat = |look: &RegionObservation| {
         look.to_beat(
             run.now,
@@ -149,13 +144,27 @@ async fn observe_regions(
         |look: &SageMakerObservation| look.to_beat(run.now, &policy.config, |one| prices.known_rates_of_sagemaker(one));
     let ec2 = looks.into_iter().map(|look| beats::from_look(look, to_beat, &mut gaps)).collect();
     let sagemaker = bills.into_iter().map(|look| beats::from_bill(look, bill_to_beat, &mut gaps)).collect();
-    (RegionBeats { ec2, sagemaker, instances }, gaps)
+    Observed { items: RegionBeats { ec2, sagemaker, instances }, gaps }
 }
 
 /// The log of the home region has all notifications about budgets. If it cannot be read, an empty one takes at least the notification of that.
 async fn recall(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, regions: &[Region]) -> RecalledLogs {
     let recalled = run.recall(&[]).await;
     if recalled.memory.is_empty() { run.recall(regions).await } else { recalled }
+}
+
+/// Calls the bucket within a timeout. Its failure is a gap of that region; `what` names the document of one that timed out.
+async fn in_time<T>(
+    call: impl Future<Output = Result<T, StoreError>>,
+    timeout: Duration,
+    region: &Region,
+    action: &str,
+    what: impl FnOnce() -> String,
+) -> Result<T, Gap> {
+    match tokio::time::timeout(timeout, call).await {
+        Ok(answer) => answer.map_err(|error| error.gap(region)),
+        Err(_) => Err(timed_out(timeout, region, action, &what())),
+    }
 }
 
 /// A gap for a read that timed out.

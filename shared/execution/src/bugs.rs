@@ -10,7 +10,7 @@ use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::notification_log::NotificationLogs;
-use model::observation::Gap;
+use model::observation::{Gap, Observed};
 use model::usage::{ActivityCache, QueryResult, UsageQuery};
 use reaping::instances::{LearnedUsage, ask_gangs_together, usage_queries};
 use reaping::policy::Policy;
@@ -33,14 +33,13 @@ pub(crate) fn or_gap<T>(
 }
 
 /// The instances to ask `CloudWatch` about now, and what a bug hides of others.
-#[must_use]
-pub fn due_queries<'a>(
+pub(crate) fn due_queries<'a>(
     seen: &[&'a Instance],
     activity: &ActivityCache,
     memory: &NotificationLogs,
     policy: &Policy,
     now: Timestamp,
-) -> (Vec<UsageQuery<'a>>, Vec<Gap>) {
+) -> Observed<Vec<UsageQuery<'a>>> {
     let (mut due, mut gaps) = (Vec::new(), Vec::new());
     for instance in seen {
         let work = || usage_queries(&[instance], activity, memory, policy, now);
@@ -48,20 +47,19 @@ pub fn due_queries<'a>(
     }
     // A bug about one gang is one about its member as well, which the decision names.
     let together = || ask_gangs_together(due.clone(), seen, activity, policy, now);
-    let asked = Bug::catch(together).unwrap_or(due);
-    (asked, gaps)
+    let items = Bug::catch(together).unwrap_or(due);
+    Observed { items, gaps }
 }
 
 /// Derives the usage of each instance from the answers. If a bug hides an instance, a gap names it.
-#[must_use]
-pub fn learn_usage(
+pub(crate) fn learn_usage(
     seen: &[&Instance],
     asked: &[UsageQuery<'_>],
     mut found: BTreeMap<ResourceId, QueryResult>,
     before: &ActivityCache,
     policy: &Policy,
     now: Timestamp,
-) -> (LearnedUsage, Vec<Gap>) {
+) -> Observed<LearnedUsage> {
     let mut learned = LearnedUsage { usages: BTreeMap::new(), activity: ActivityCache::default() };
     let mut gaps = Vec::new();
     let asked: BTreeMap<&ResourceId, &UsageQuery<'_>> = asked.iter().map(|ask| (&ask.instance.id, ask)).collect();
@@ -74,5 +72,5 @@ pub fn learn_usage(
             learned.activity.instances.extend(one.activity.instances);
         }
     }
-    (learned, gaps)
+    Observed { items: learned, gaps }
 }

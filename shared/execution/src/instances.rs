@@ -8,7 +8,7 @@ use model::gang::Gangs;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::notification_log::Notification;
-use model::observation::{Gap, Observation};
+use model::observation::{Observation, Observed};
 use model::usage::{ActivityCache, Usage};
 use plan::Plan;
 use ports::{ActivityDocuments, BudgetDocuments, ConfigLoadError, Documents, InstanceCloud, JobDocuments};
@@ -16,9 +16,7 @@ use reaping::instances::{decide, withheld_without_choice};
 use reaping::policy::Policy;
 
 use crate::budgets::load_budget_statuses;
-use crate::{
-    IdleThresholds, Planned, RecalledLogs, Run, RunObservation, due_queries, learn_usage, load_job_states, usages,
-};
+use crate::{Planned, RecalledLogs, Run, RunObservation, UsageInquiry, load_job_states};
 
 /// The documents in the bucket that a run about instances reads and writes.
 pub trait InstanceDocuments: Documents + ActivityDocuments + BudgetDocuments + JobDocuments {}
@@ -78,19 +76,18 @@ pub async fn observe(
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
     let (home, timeout) = (run.cloud.home(), run.timeout());
-    let ((budgets, budget_gaps), (jobs, job_gaps)) = join(
+    let (budgets, jobs) = join(
         load_budget_statuses(run.store, &policy.config, home, run.now, timeout),
         load_job_states(run.store, &instances.items, home, timeout),
     )
     .await;
-    instances.gaps.extend(budget_gaps);
-    instances.gaps.extend(job_gaps);
+    let budgets = budgets.with_gaps_in(&mut instances.gaps);
+    let jobs = jobs.with_gaps_in(&mut instances.gaps);
     let policy = Policy { budgets, jobs, gangs, ..policy.clone() };
     let by_region = join_all(regions.iter().map(|region| usages_of(run, region, &instances, &recalled, &policy))).await;
     let mut usages = BTreeMap::new();
-    for (region_usages, gaps) in by_region {
-        usages.extend(region_usages);
-        instances.gaps.extend(gaps);
+    for region_usages in by_region {
+        usages.extend(region_usages.with_gaps_in(&mut instances.gaps));
     }
     InstancesObservation { regions, policy, instances, usages, recalled }
 }
@@ -102,23 +99,19 @@ async fn usages_of(
     instances: &Observation<Instance>,
     recalled: &RecalledLogs,
     policy: &Policy,
-) -> (BTreeMap<ResourceId, Usage>, Vec<Gap>) {
+) -> Observed<BTreeMap<ResourceId, Usage>> {
     let observed: Vec<&Instance> = instances.items.iter().filter(|instance| instance.region == *region).collect();
     if observed.is_empty() {
-        return (BTreeMap::new(), Vec::new());
+        return Observed::default();
     }
     let known = run.store.read_activity(region).await;
     let (activity, mut gaps) = match &known {
         Ok(versioned) => (versioned.value.clone(), Vec::new()),
         Err(error) => (ActivityCache::default(), vec![error.gap(region)]),
     };
-    let (due, bugs) = due_queries(&observed, &activity, &recalled.memory, policy, run.now);
-    gaps.extend(bugs);
-    let thresholds = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-    let (found, query_gaps) = usages(run.cloud, region, &due, thresholds, run.now, run.timeout()).await;
-    gaps.extend(query_gaps);
-    let (learned, bugs) = learn_usage(&observed, &due, found, &activity, policy, run.now);
-    gaps.extend(bugs);
+    let memory = Some(&recalled.memory);
+    let inquiry = UsageInquiry { activity: &activity, memory, policy, now: run.now, timeout: run.timeout() };
+    let learned = inquiry.learn(run.cloud, region, &observed).await.with_gaps_in(&mut gaps);
     if run.chosen.is_none()
         && let Ok(before) = known
         && before.value != learned.activity
@@ -126,5 +119,5 @@ async fn usages_of(
     {
         gaps.push(error.gap(region));
     }
-    (learned.usages, gaps)
+    Observed { items: learned.usages, gaps }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use model::id::Region;
 use model::instance::Instance;
-use model::observation::Gap;
+use model::observation::Observed;
 use ports::JobDocuments;
 use reaping::job_ownership::{JobStates, claimed_jobs};
 
@@ -20,7 +20,7 @@ pub async fn load_job_states<'a>(
     instances: impl IntoIterator<Item = &'a Instance>,
     home: &Region,
     timeout: Duration,
-) -> (JobStates, Vec<Gap>) {
+) -> Observed<JobStates> {
     let named = claimed_jobs(instances);
     let count = named.len();
     let reads = named.into_iter().map(|job| async move { (store.read_job(&job).await, job) });
@@ -39,5 +39,5 @@ pub async fn load_job_states<'a>(
         let what = format!("the state of {missing} of the {count} jobs that instances name");
         gaps.push(timed_out(timeout, home, "s3:GetObject", &what));
     }
-    (JobStates(jobs), gaps)
+    Observed { items: JobStates(jobs), gaps }
 }

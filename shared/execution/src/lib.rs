@@ -24,13 +24,13 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 pub use act::carry_out;
-pub use bugs::{catch_bug, due_queries, learn_usage};
+pub use bugs::catch_bug;
 pub use job_states::load_job_states;
 pub use notification_logs::RecalledLogs;
 pub use run::{ChosenResources, Planned, Run, RunObservation};
 pub use steps::log;
 pub use subscribers::Subscribers;
-pub use usages::{IdleThresholds, device_reports, listed_devices, usages};
+pub use usages::{IdleThresholds, UsageInquiry, device_reports, listed_devices, usages};
 
 /// Time before the run's deadline in which no further step begins: notifying and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);

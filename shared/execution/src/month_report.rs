@@ -13,7 +13,7 @@ use model::channels::account_of_topic;
 use model::config::Config;
 use model::moment::before;
 use model::notification_log::Severity;
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, Observed};
 use notify::{Message, ReplyUrls};
 use plan::report::Report;
 use ports::{CallError, ConfigLoadError, Documents, ReportCloud, ReportDocuments};
@@ -43,7 +43,7 @@ pub async fn read(
     month: CalendarMonth,
     prices: PriceBook,
     (now, timeout): (Timestamp, Duration),
-) -> (MonthReport, Vec<Gap>) {
+) -> Observed<MonthReport> {
     let facts = store.read_month_facts(month, config.account.zone(), prices, now).await;
     report_on(facts, cloud, config, timeout).await
 }
@@ -53,8 +53,8 @@ async fn report_on(
     cloud: &impl ReportCloud,
     config: &Config,
     timeout: Duration,
-) -> (MonthReport, Vec<Gap>) {
-    let (usage, unseen) = usage::read(cloud, config, &facts, timeout).await;
+) -> Observed<MonthReport> {
+    let Observed { items: usage, gaps: unseen } = usage::read(cloud, config, &facts, timeout).await;
     facts.usage = usage;
     let mut month_report = MonthReport::from_facts(&facts);
     month_report.account_name.clone_from(&config.account.name);
@@ -62,7 +62,7 @@ async fn report_on(
     let gaps = unread.chain(unseen.iter().cloned()).collect();
     let unknown = |gap: &Gap| format!("how hard instances in {} worked: {}: {}", gap.region, gap.call, gap.in_run());
     month_report.gaps.extend(unseen.iter().map(unknown));
-    (month_report, gaps)
+    Observed { items: month_report, gaps }
 }
 
 /// Sends the digest unless the day has a page already, and writes the page of the day. Only the run that wrote the day's first page sends mails:
@@ -81,11 +81,11 @@ pub async fn send(
     let facts = run.store.read_month_facts(month.clone(), config.account.zone(), prices, run.now).await;
     let account = account_of_topic(&run.channels.topics.teams);
     let charges = bucket_export(&facts, account.as_deref(), config.account.name.as_deref());
-    let (mut month_report, unread) = report_on(facts, run.cloud, &config, run.timeout()).await;
+    let Observed { items: mut month_report, gaps } = report_on(facts, run.cloud, &config, run.timeout()).await;
     month_report.account = account;
     let home = run.cloud.home();
     let seen = month_report.teams.len();
-    let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread) };
+    let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, gaps) };
     let has_page = run.store.has_report_page(day).await;
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use model::config::Config;
 use model::id::{Region, TypeName};
 use model::instance::Instance;
-use model::observation::Gap;
+use model::observation::Observed;
 use ports::{Cloud, Documents, PriceCloud, Versioned};
 use tokio::time::{Instant, timeout};
 
@@ -43,7 +43,7 @@ pub async fn refresh(
     instances: &[Instance],
     regions: &[Region],
     sagemaker: &BTreeSet<(Region, TypeName)>,
-) -> (PriceBook, Vec<Gap>) {
+) -> Observed<PriceBook> {
     let wanted = |known: &PriceDocument| known.wanted(instances, regions, sagemaker, run.now);
     PriceCache::default().ask(run, config, (run.now, run.timeout()), wanted).await
 }
@@ -73,16 +73,16 @@ impl PriceCache {
         config: &Config,
         (now, timeout): (Timestamp, Duration),
         wanted: impl FnOnce(&PriceDocument) -> PriceQueries,
-    ) -> (PriceBook, Vec<Gap>) {
+    ) -> Observed<PriceBook> {
         let mut shared = self.0.lock().await;
-        let (live, mut gaps) = match shared.take() {
-            Some(live) => (live, Vec::new()),
+        let Observed { items: live, mut gaps } = match shared.take() {
+            Some(items) => Observed { items, gaps: Vec::new() },
             None => read(run).await,
         };
         let live = shared.insert(live);
         let wanted = wanted(&live.prices).without(&live.asked);
         if wanted.is_empty() || live.is_late {
-            return (PriceBook::from_document(live.prices.clone(), &config.prices, now), gaps);
+            return Observed { items: PriceBook::from_document(live.prices.clone(), &config.prices, now), gaps };
         }
         let (before, began) = (live.prices.clone(), Instant::now());
         gaps.extend(run.cloud.prices(&mut live.prices, &wanted, now, timeout).await);
@@ -100,14 +100,14 @@ impl PriceCache {
                 Err(error) => gaps.push(error.gap(run.cloud.home())),
             }
         }
-        (book, gaps)
+        Observed { items: book, gaps }
     }
 }
 
-async fn read(run: &Run<'_, impl Cloud, impl Documents>) -> (CachedPrices, Vec<Gap>) {
-    let live = |prices, last| CachedPrices { prices, last, asked: PriceQueries::default(), is_late: false };
-    match run.store.read_prices().await {
-        Ok(Versioned { value, etag }) => (live(value, Some(Versioned { value: (), etag })), Vec::new()),
-        Err(error) => (live(PriceDocument::default(), None), vec![error.gap(run.cloud.home())]),
-    }
+async fn read(run: &Run<'_, impl Cloud, impl Documents>) -> Observed<CachedPrices> {
+    let (prices, last, gaps) = match run.store.read_prices().await {
+        Ok(Versioned { value, etag }) => (value, Some(Versioned { value: (), etag }), Vec::new()),
+        Err(error) => (PriceDocument::default(), None, vec![error.gap(run.cloud.home())]),
+    };
+    Observed { items: CachedPrices { prices, last, asked: PriceQueries::default(), is_late: false }, gaps }
 }

@@ -72,14 +72,14 @@ pub async fn observe(
         let wants = || wants_facts(resource, &policy.config, run.now);
         run.is_about(&resource.region, &resource.id) && Bug::catch(wants).unwrap_or(true)
     };
-    let (mut resources, (budgets, budget_gaps)) = join(
+    let (mut resources, budgets) = join(
         run.cloud.sagemaker(&recalled.regions(), run.timeout(), wants),
         load_budget_statuses(run.store, &policy.config, run.cloud.home(), run.now, run.timeout()),
     )
     .await;
     resources.items.retain(|resource| run.is_about(&resource.region, &resource.id));
     resources.gaps.extend(gaps);
-    resources.gaps.extend(budget_gaps);
+    let budgets = budgets.with_gaps_in(&mut resources.gaps);
     resources.gaps.extend(recalled.gaps.iter().cloned());
     let mut activities = Activities::new();
     let empty_log = NotificationLog::default();

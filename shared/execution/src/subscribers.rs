@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::ceiling::{Announceability, AnnouncementTarget, Ceiling};
+use model::ceiling::{AnnouncementTarget, Ceiling};
 use model::channels::NotificationChannels;
 use model::config::Config;
 use model::id::{Region, TeamName};
@@ -10,6 +10,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind};
 use model::ownership::OwnerSender;
+use model::subscriptions::Readership;
 use plan::report::Report;
 use plan::{Action, SnapshotAction, Step};
 use ports::{CallError, Cloud};
@@ -86,10 +87,10 @@ impl Subscribers {
     ) -> ChosenResources {
         let (mut unread, mut unknown) = (Vec::new(), Vec::new());
         for team in self.teams(report) {
-            match self.ceiling.announceability(team.as_ref()) {
-                Announceability::Announceable => {}
-                Announceability::Unread(reason) => unread.push(reason),
-                Announceability::Unknown(reason) => unknown.push(reason),
+            match self.ceiling.readership(team.as_ref()) {
+                Readership::Readers(()) => {}
+                Readership::NoReader(reason) => unread.push(reason),
+                Readership::Unknown(reason) => unknown.push(reason),
             }
         }
         let mut blocked = ChosenResources::new();
@@ -105,7 +106,7 @@ impl Subscribers {
             let is_owner_mailed =
                 self.owner_sender.as_ref().is_some_and(|sender| owner.is_some_and(|owner| sender.mails(owner)));
             let target = AnnouncementTarget { team: step.target.team.as_ref(), is_owner_mailed };
-            if let Announceability::Unknown(reason) = self.ceiling.announceability(target) {
+            if let Readership::Unknown(reason) = self.ceiling.readership(target) {
                 outcome.error = Some(format!("{consequence}: {reason}"));
                 blocked.insert((step.target.region.clone(), step.target.resource.clone()));
             }

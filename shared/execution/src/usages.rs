@@ -10,16 +10,19 @@ use jiff::{SignedDuration, Timestamp};
 use model::config::{IdleConfig, MetricsConfig, SeriesNames};
 use model::id::{Region, ResourceId};
 use model::instance::{Accelerator, Instance};
-use model::observation::Gap;
+use model::notification_log::NotificationLogs;
+use model::observation::{Gap, Observed};
 use model::usage::{
-    DeviceReport, DeviceSeries, FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners, UnknownUsage,
-    Usage, UsageQuery, basic_questions, basic_use, devices, first_questions, power_names, reads_power,
+    ActivityCache, DeviceReport, DeviceSeries, FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners,
+    UnknownUsage, Usage, UsageQuery, basic_questions, basic_use, devices, first_questions, power_names, reads_power,
 };
 use ports::{CallError, InstanceCloud, gaps};
+use reaping::instances::{LearnedUsage, full_usage_query};
+use reaping::policy::Policy;
 
 pub use device_reports::{device_reports, listed_devices};
 
-use crate::bugs::or_gap;
+use crate::bugs::{due_queries, learn_usage, or_gap};
 use device_reports::{OpenReport, explain_reports, unowned_of};
 
 /// The most samples of a round in memory. Each takes 24 bytes, and the smallest Lambda has 128 MB.
@@ -45,7 +48,7 @@ pub async fn usages(
     thresholds: IdleThresholds<'_>,
     now: Timestamp,
     timeout: Duration,
-) -> (BTreeMap<ResourceId, QueryResult>, Vec<Gap>) {
+) -> Observed<BTreeMap<ResourceId, QueryResult>> {
     let mut inquiry = RegionInquiry {
         cloud,
         region,
@@ -67,7 +70,40 @@ pub async fn usages(
     if in_time.is_err() {
         inquiry.errors.push(CallError::timed_out("cloudwatch:GetMetricData", region, timeout));
     }
-    (inquiry.found, [gaps(inquiry.errors), inquiry.bugs].concat())
+    Observed { items: inquiry.found, gaps: [gaps(inquiry.errors), inquiry.bugs].concat() }
+}
+
+/// What an observation of usage knows before: the part in which runs, `curfew scan` and `curfew explain` differ.
+#[derive(Clone, Copy)]
+pub struct UsageInquiry<'a> {
+    /// What earlier runs learned.
+    pub activity: &'a ActivityCache,
+    /// The notifications of earlier runs, by which queries are due; `None` to query every instance in full.
+    pub memory: Option<&'a NotificationLogs>,
+    pub policy: &'a Policy,
+    pub now: Timestamp,
+    pub timeout: Duration,
+}
+
+impl UsageInquiry<'_> {
+    /// Learns the usage of these instances of one region: queried if a query is due, otherwise taken from what is known.
+    pub async fn learn(
+        self,
+        cloud: &impl InstanceCloud,
+        region: &Region,
+        instances: &[&Instance],
+    ) -> Observed<LearnedUsage> {
+        let Self { activity, policy, now, .. } = self;
+        let mut gaps = Vec::new();
+        let due = match self.memory {
+            Some(memory) => due_queries(instances, activity, memory, policy, now).with_gaps_in(&mut gaps),
+            None => instances.iter().filter_map(|instance| full_usage_query(instance, &policy.config, now)).collect(),
+        };
+        let thresholds = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+        let found = usages(cloud, region, &due, thresholds, now, self.timeout).await.with_gaps_in(&mut gaps);
+        let items = learn_usage(instances, &due, found, activity, policy, now).with_gaps_in(&mut gaps);
+        Observed { items, gaps }
+    }
 }
 
 /// Parts whose samples fit into the limit, each of one instance at least.
@@ -298,4 +334,35 @@ fn end_of_period(now: Timestamp) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use model::usage::{UsageWindow, WINDOW_MAX};
+
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn parts_hold_no_more_samples_than_fit() {
+        // An hour, 21 series each: 252 samples.
+        const PERIODS: usize = 12;
+        let sizes = |count: usize| {
+            let all = vec![PERIODS * 21; count];
+            parts(all, |one| *one).iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(0), Vec::<usize>::new());
+        assert_eq!(sizes(1984), [1984]);
+        assert_eq!(sizes(1985), [1984, 1]);
+        let sixty_days = UsageWindow::ending_before(time("2026-09-01T12:00:00Z"), WINDOW_MAX).periods();
+        assert_eq!(parts(vec![sixty_days; 40], |one| *one).len(), 2);
+        assert_eq!(parts(vec![usize::MAX, PERIODS], |one| *one).len(), 2, "one that does not fit goes alone");
+    }
+
+    #[test]
+    fn the_end_is_a_whole_period() {
+        assert_eq!(end_of_period(time("2026-09-01T12:00:00Z")), time("2026-09-01T12:00:00Z"));
+        assert_eq!(end_of_period(time("2026-09-01T12:00:01Z")), time("2026-09-01T12:05:00Z"));
+        assert_eq!(end_of_period(time("2026-09-01T12:04:59.9Z")), time("2026-09-01T12:05:00Z"));
+    }
+}

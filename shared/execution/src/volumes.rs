@@ -4,6 +4,7 @@
 //! Reservations are looked at here, by the hour: a finding needs a day, and a look costs a call in each region.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::future::{join, join_all};
 use futures::{StreamExt, stream};
@@ -11,16 +12,14 @@ use model::capacity_reservation::CapacityReservation;
 use model::channels::account_of_topic;
 use model::fault::Bug;
 use model::id::{Region, ResourceId};
-use model::observation::Observation;
+use model::observation::{Observation, Observed};
 use model::volume::{ObservedStorage, Volume, VolumeUse};
 use ports::{ConfigLoadError, Documents, JobDocuments, VolumeCloud};
 use reaping::policy::Policy;
 use reaping::reservations;
 use reaping::volumes::{LiveJobs, decide, is_of_interest, jobs, volume_use_queries, wants_its_source};
 
-use crate::{Planned, RecalledLogs, Run, RunObservation};
-
-const JOBS_AT_ONCE: usize = 8;
+use crate::{AT_ONCE, Planned, RecalledLogs, Run, RunObservation};
 
 /// The documents in the bucket that a run about volumes reads and writes.
 pub trait VolumeDocuments: Documents + JobDocuments {}
@@ -96,35 +95,40 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     let unseen: BTreeSet<Region> =
         storage.volumes.gaps.iter().filter(|gap| gap.kind.hides_region()).map(|gap| gap.region.clone()).collect();
     storage.volumes.gaps.extend(reservations.gaps.into_iter().filter(|gap| !unseen.contains(&gap.region)));
-    let live_jobs = live_jobs(run, &mut storage).await;
+    let live_jobs = load_live_jobs(run.store, &storage, run.cloud.home(), run.timeout()).await;
+    let live_jobs = live_jobs.with_gaps_in(&mut storage.volumes.gaps);
     let due = volume_use_queries(&storage, &live_jobs, &recalled.memory, policy, run.now);
     let queried_regions = regions.iter().filter(|region| due.iter().any(|ask| ask.region == **region));
     let answers = queried_regions.map(|region| run.cloud.volume_uses(region, &due, run.now, run.timeout()));
     let mut uses = BTreeMap::new();
-    for (region_uses, gaps) in join_all(answers).await {
-        uses.extend(region_uses);
-        storage.volumes.gaps.extend(gaps);
+    for region_uses in join_all(answers).await {
+        uses.extend(region_uses.with_gaps_in(&mut storage.volumes.gaps));
     }
     VolumesObservation { regions, storage, uses, reservations: reservations.items, live_jobs, recalled }
 }
 
 /// The jobs of volumes that are not finished. A job that is unknown, or that there was no time for, counts as
 /// such.
-async fn live_jobs(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, storage: &mut ObservedStorage) -> LiveJobs {
-    let mut live = jobs(storage);
-    let reads = live.clone().into_iter().map(|job| async move { (run.store.is_active(&job).await, job) });
+pub async fn load_live_jobs(
+    store: &impl JobDocuments,
+    storage: &ObservedStorage,
+    home: &Region,
+    timeout: Duration,
+) -> Observed<LiveJobs> {
+    let (mut live, mut gaps) = (jobs(storage), Vec::new());
+    let reads = live.clone().into_iter().map(|job| async move { (store.is_active(&job).await, job) });
     let read_all = async {
-        let mut answers = stream::iter(reads).buffer_unordered(JOBS_AT_ONCE);
+        let mut answers = stream::iter(reads).buffer_unordered(AT_ONCE);
         while let Some((active, job)) = answers.next().await {
             match active {
                 Ok(true) => {}
                 Ok(false) => drop(live.remove(&job)),
-                Err(error) => storage.volumes.gaps.push(error.gap(run.cloud.home())),
+                Err(error) => gaps.push(error.gap(home)),
             }
         }
     };
-    if tokio::time::timeout(run.timeout(), read_all).await.is_err() {
+    if tokio::time::timeout(timeout, read_all).await.is_err() {
         tracing::warn!("not every job of a volume could be looked up in time; those that were not count as unfinished");
     }
-    live
+    Observed { items: live, gaps }
 }

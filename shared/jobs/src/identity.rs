@@ -1,6 +1,7 @@
-//! The identity of a machine: its user data has it, and its agent reads it.
+//! The identity of a machine, which its user data has and its agent reads, and the client token of its launch.
 
 use jiff::Timestamp;
+use model::digest::sha256_hex;
 use model::id::Region;
 use serde::{Deserialize, Serialize};
 
@@ -20,11 +21,25 @@ pub struct MachineIdentity {
     /// The latest failed attempt that is retried; 0 if none is. A failure of a later attempt in head has not been read, and fences this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_of: u32,
-    /// The launch: [`launch_id`](super::launch_id) of its client token. A delayed request may launch a second machine of one attempt beside that of
+    /// The launch: [`launch_id`] of its client token. A delayed request may launch a second machine of one attempt beside that of
     /// another pool; the fence tells the two apart.
     pub launch: String,
     /// The attempt's absolute end, to the second.
     pub ends_at: Timestamp,
     /// The SHA-256 of the agent, in hex: `agent/<sha256>` in the bucket.
     pub agent_sha256: String,
+}
+
+/// 64 ASCII characters, the most that EC2 takes (EC2 API reference, "Ensuring idempotency in Amazon EC2 API requests"): one for each job,
+/// attempt, pass through the ranking, and candidate.
+#[must_use]
+pub fn launch_token(job: &JobId, attempt: u32, pass: u32, candidate: u8) -> String {
+    let named = format!("{job}\n{attempt}\n{pass}\n{candidate}");
+    sha256_hex(named.as_bytes())
+}
+
+/// The part of a token that distinguishes the launches of one attempt.
+#[must_use]
+pub fn launch_id(token: &str) -> String {
+    token.chars().take(16).collect()
 }

@@ -14,7 +14,6 @@
 //! `spot.max_usd_per_hour` applies to Spot only: a job with a fallback accepts the on-demand price as well, and `max_usd` still limits it.
 //! Either `max_usd_per_hour` takes the place of the third.
 
-mod hardware;
 mod left_out;
 mod price_limits;
 mod words;
@@ -224,7 +223,7 @@ fn fitting<'a>(
     let has_gpu =
         |pool: &CapacityPool| gpu.name.as_ref().is_none_or(|name| has_gpu(&pool.instance_type, &pool.gpu_name, name));
     let asked_for = narrowed(asked_for, has_gpu, |pools| words::other_gpus(gpu, pools))?;
-    let has_architecture = |pool: &CapacityPool| hardware::has_architecture(terms, pool);
+    let has_architecture = |pool: &CapacityPool| has_architecture(terms, pool);
     let executable = narrowed(asked_for, has_architecture, |pools| words::other_architecture(terms, pools))?;
     if terms.is_cpu_job() {
         let machine = &terms.machine;
@@ -235,7 +234,7 @@ fn fitting<'a>(
         };
         return narrowed(executable, is_large, |pools| words::too_small_without_gpus(machine, pools));
     }
-    let driven = narrowed(executable, |pool| hardware::has_driver(terms, pool), words::no_driver)?;
+    let driven = narrowed(executable, |pool| has_driver(terms, pool), words::no_driver)?;
     let many = narrowed(driven, |pool| pool.gpus >= gpu.count.max(1), |pools| words::too_few(gpu, pools))?;
     let memory_mib_min = memory_mib_min(gpu);
     let large =
@@ -337,6 +336,30 @@ fn ranking(chosen: &[PricedPool<'_>], images: Vec<(Region, MachineImage)>, at: T
         has_other_teams: false,
         left_out: None,
     }
+}
+
+/// Architecture of a job that names none: packages of Python for arm64 often have no CUDA.
+const USUAL_ARCHITECTURE: &str = "x86_64";
+
+/// GPUs older than NVIDIA Turing. The default image has NVIDIA's open kernel modules (AWS Deep Learning AMI developer guide, release notes
+/// of "AWS Deep Learning Base OSS Nvidia Driver GPU AMI"), and these drive Turing and newer (README of NVIDIA's open-gpu-kernel-modules).
+const TOO_OLD: [&str; 7] = ["K520", "K80", "M60", "P4", "P40", "P100", "V100"];
+
+/// True if a job may run on the CPU of a pool. Named types, or a named GPU, say on which.
+fn has_architecture(terms: &JobTerms, pool: &CapacityPool) -> bool {
+    match &terms.machine.architecture {
+        Some(architecture) => pool.architecture == *architecture,
+        None => !terms.types().0.is_empty() || terms.gpu.name.is_some() || pool.architecture == USUAL_ARCHITECTURE,
+    }
+}
+
+/// Returns `true` if the driver of a job's image drives the GPUs of a pool. The owner of a job that names an image knows which driver that
+/// has. The image of the configuration is for the jobs of all teams, and Curfew does not know its driver: it gets no other GPUs than the
+/// built-in one. A GPU that EC2 does not name, or by a new name, counts as one that is driven.
+fn has_driver(terms: &JobTerms, pool: &CapacityPool) -> bool {
+    let is_too_old =
+        || pool.gpu_name.split(|one: char| !one.is_ascii_alphanumeric()).any(|word| TOO_OLD.contains(&word));
+    terms.machine.ami.is_some() || !is_too_old()
 }
 
 #[cfg(test)]

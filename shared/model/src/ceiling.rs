@@ -36,7 +36,7 @@ struct TopicReaders {
     subscriptions: TopicSubscriptions,
     pending: BTreeSet<String>,
     /// The results by team, because each rule of each resource asks.
-    known: Mutex<BTreeMap<Option<TeamName>, Announceability>>,
+    known: Mutex<BTreeMap<Option<TeamName>, Readership>>,
 }
 
 /// The resource that something is announced about, by those who may read it.
@@ -52,17 +52,6 @@ impl<'a> From<Option<&'a TeamName>> for AnnouncementTarget<'a> {
     fn from(team: Option<&'a TeamName>) -> Self {
         Self { team, is_owner_mailed: false }
     }
-}
-
-/// Consequence of who reads the announcements about a resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Announceability {
-    /// Somebody reads them.
-    Announceable,
-    /// No one reads them: the team is in observe mode. With the reason.
-    Unread(String),
-    /// Nobody is known to read them: nothing is announced, and nothing ends in this run. With the reason.
-    Unknown(String),
 }
 
 impl Ceiling {
@@ -101,15 +90,16 @@ impl Ceiling {
         }
     }
 
-    /// Finds who reads the announcements about this resource, and what follows.
+    /// Finds whether somebody reads the announcements about this resource. If no one does, the team is in observe mode. If that is unknown,
+    /// nothing is announced, and nothing ends in this run.
     #[must_use]
-    pub fn announceability<'a>(&self, target: impl Into<AnnouncementTarget<'a>>) -> Announceability {
+    pub fn readership<'a>(&self, target: impl Into<AnnouncementTarget<'a>>) -> Readership {
         let target = target.into();
         match &self.readers {
-            AnnouncementReaders::NotNeeded => Announceability::Announceable,
-            AnnouncementReaders::Unknown(reason) => Announceability::Unknown(reason.clone()),
-            AnnouncementReaders::OfTopic(_) if target.is_owner_mailed => Announceability::Announceable,
-            AnnouncementReaders::OfTopic(readers) => readers.announceability(target.team),
+            AnnouncementReaders::NotNeeded => Readership::Readers(()),
+            AnnouncementReaders::Unknown(reason) => Readership::Unknown(reason.clone()),
+            AnnouncementReaders::OfTopic(_) if target.is_owner_mailed => Readership::Readers(()),
+            AnnouncementReaders::OfTopic(readers) => readers.readership(target.team),
         }
     }
 
@@ -125,7 +115,7 @@ impl Ceiling {
     /// announces nothing there, and ends nothing.
     #[must_use]
     pub fn of<'a>(&self, target: impl Into<AnnouncementTarget<'a>>) -> Mode {
-        let is_unread = || matches!(self.announceability(target), Announceability::Unread(_));
+        let is_unread = || matches!(self.readership(target), Readership::NoReader(_));
         if self.mode == Mode::Enforce && is_unread() { Mode::Observe } else { self.mode }
     }
 
@@ -142,15 +132,11 @@ impl Ceiling {
 }
 
 impl TopicReaders {
-    fn announceability(&self, team: Option<&TeamName>) -> Announceability {
+    fn readership(&self, team: Option<&TeamName>) -> Readership {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let find = || {
             let name = team.map_or(NO_TEAM, |team| team.as_str());
-            match self.subscriptions.announcement_readers(name, self.function) {
-                Readership::Readers(_) => Announceability::Announceable,
-                Readership::NoReader(reason) => Announceability::Unread(reason),
-                Readership::Unknown(reason) => Announceability::Unknown(reason),
-            }
+            self.subscriptions.announcement_readers(name, self.function).without_readers()
         };
         known.entry(team.cloned()).or_insert_with(find).clone()
     }
@@ -222,7 +208,7 @@ mod tests {
         assert_eq!(ceiling(Mode::Enforce, &[]).of(mailed), Mode::Enforce);
         assert_eq!(ceiling(Mode::Observe, &[]).of(mailed), Mode::Observe);
         let unknown = Ceiling::with_unknown_readers(Mode::Enforce, "throttled".to_owned());
-        assert_eq!(unknown.announceability(mailed), Announceability::Unknown("throttled".to_owned()));
+        assert_eq!(unknown.readership(mailed), Readership::Unknown("throttled".to_owned()));
     }
 
     #[test]
@@ -237,7 +223,7 @@ mod tests {
             assert_eq!((ceiling.of(None), announced), (Mode::Observe, Mode::Observe), "{ceiling:?}");
         }
         let unknown = Ceiling::with_unknown_readers(Mode::Enforce, "throttled".to_owned());
-        assert_eq!(unknown.announceability(None), Announceability::Unknown("throttled".to_owned()));
+        assert_eq!(unknown.readership(None), Readership::Unknown("throttled".to_owned()));
         assert_eq!(Ceiling::fixed(Mode::Enforce).of(None), Mode::Enforce);
     }
 }

@@ -3,17 +3,16 @@
 //! Every value is checked while it is read, so that each mistake is reported with its line and key. Nothing here is
 //! optional in use: an absent document, section or key means the default.
 
+mod account;
 mod changes;
 mod checks;
 mod disk_policy;
-mod gangs;
 mod jobs;
 mod metrics;
 mod mistakes;
 mod notes;
 mod projects;
 mod regions;
-mod reservations;
 mod sagemaker;
 mod sections;
 mod settings;
@@ -23,8 +22,8 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+pub use account::{AccountConfig, NotifyConfig, OverBudget, PricesConfig, ReportConfig, TeamConfig};
 pub use disk_policy::{AccountDiskPolicy, DiskPolicy};
-pub use gangs::GangsConfig;
 
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
@@ -34,12 +33,10 @@ pub use regions::{misshapen_regions, unknown_regions};
 pub use jobs::{IdleAfter, JOB_IDLE_MAX, JOB_IDLE_MIN, JobTeams, JobsConfig, SharedRole};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use projects::ProjectsConfig;
-pub use reservations::ReservationsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
-    AccountConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, NotifyConfig, OverBudget, Percent,
-    PowerEvidence, PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction,
-    VolumesConfig,
+    GangsConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, Percent, PowerEvidence, ReservationsConfig,
+    RuleAction, TagKeys, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 

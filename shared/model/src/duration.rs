@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use jiff::SignedDuration;
+use jiff::fmt::friendly::SpanParser;
+use jiff::{SignedDuration, SpanRelativeTo};
 use serde::de::Visitor;
 use serde::{Deserializer, Serializer};
 
@@ -23,27 +24,12 @@ pub struct UnreadableDuration(String);
 /// # Errors
 /// Where the text is anything else, or longer than ten years.
 pub fn parse(text: &str) -> Result<SignedDuration, UnreadableDuration> {
-    let unreadable = || UnreadableDuration(text.to_owned());
-    let mut rest = text;
-    let mut seconds: i64 = 0;
-    let mut unit_seconds_before = i64::MAX;
-    while !rest.is_empty() || unit_seconds_before == i64::MAX {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(unreadable)?;
-        let count: i64 = rest[..digits].parse().map_err(|_| unreadable())?;
-        let unit = rest[digits..].chars().next().ok_or_else(unreadable)?;
-        let (_, unit_seconds) = *UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(unreadable)?;
-        if unit_seconds >= unit_seconds_before {
-            return Err(unreadable());
-        }
-        unit_seconds_before = unit_seconds;
-        seconds = count
-            .checked_mul(unit_seconds)
-            .and_then(|more| seconds.checked_add(more))
-            .filter(|sum| *sum <= SECONDS_MAX)
-            .ok_or_else(unreadable)?;
-        rest = &rest[digits + unit.len_utf8()..];
-    }
-    Ok(SignedDuration::from_secs(seconds))
+    // jiff reads signs, fractions, spaces, long names and milliseconds too.
+    let is_plain =
+        text.bytes().all(|letter| letter.is_ascii_digit() || b"wdhms".contains(&letter)) && !text.contains("ms");
+    let span = Some(text).filter(|_| is_plain).and_then(|text| SpanParser::new().parse_span(text).ok());
+    let duration = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
+    duration.filter(|duration| duration.as_secs() <= SECONDS_MAX).ok_or_else(|| UnreadableDuration(text.to_owned()))
 }
 
 /// Writes a duration as [`parse`] reads it, by its two largest units: `3d4h`, `30m`, `0s`.
@@ -137,6 +123,8 @@ mod tests {
             "11y",
             "4000d",
             "5µ",
+            "5ms",
+            "1h 30m",
         ] {
             check(text, None);
         }

@@ -3,7 +3,6 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod accelerated_family;
 pub mod bytes;
 pub mod capacity_reservation;
 pub mod ceiling;
@@ -22,6 +21,7 @@ pub mod id;
 pub mod image_source;
 pub mod input_source;
 pub mod instance;
+pub mod instance_family;
 pub mod known_sum;
 pub mod listing;
 pub mod mark;
@@ -37,7 +37,6 @@ pub mod quota;
 pub mod refusal;
 pub mod region;
 pub mod reply_link;
-pub mod retired_family;
 pub mod rule;
 pub mod sagemaker;
 pub mod subscriptions;

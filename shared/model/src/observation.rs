@@ -1,5 +1,7 @@
 //! Result of observing: the items that were seen, and the gaps.
 
+use std::collections::BTreeMap;
+
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -9,13 +11,24 @@ use crate::instance::{Instance, Tags};
 use crate::sagemaker::SageMakerResource;
 use crate::volume::{Snapshot, Volume};
 
-/// Items that were seen, and gaps where something could not be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Observation<T> {
-    /// Items that were seen.
-    pub items: Vec<T>,
+/// What was seen, and gaps where something could not be.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed<T> {
+    /// What was seen.
+    pub items: T,
     /// Gaps: parts that could not be seen, and why.
     pub gaps: Vec<Gap>,
+}
+
+/// Items that were seen, and gaps where something could not be.
+pub type Observation<T> = Observed<Vec<T>>;
+
+impl<T> Observed<T> {
+    /// Adds the gaps to others, and returns what was seen.
+    pub fn with_gaps_in(self, gaps: &mut Vec<Gap>) -> T {
+        gaps.extend(self.gaps);
+        self.items
+    }
 }
 
 impl<T> Observation<T> {
@@ -32,9 +45,15 @@ impl<T> Observation<T> {
     }
 }
 
-impl<T> Default for Observation<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), gaps: Vec::new() }
+/// Collects what was read by its key, and the gaps.
+impl<K: Ord, V> Extend<(K, Result<V, Gap>)> for Observed<BTreeMap<K, V>> {
+    fn extend<I: IntoIterator<Item = (K, Result<V, Gap>)>>(&mut self, reads: I) {
+        for (key, read) in reads {
+            match read {
+                Ok(value) => drop(self.items.insert(key, value)),
+                Err(gap) => self.gaps.push(gap),
+            }
+        }
     }
 }
 

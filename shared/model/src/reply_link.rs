@@ -3,12 +3,10 @@
 //! A link is a capability: its token is random and secret, and nothing stores it. The bucket has a document about it, whose key is the
 //! token's hash, so that a reader of the bucket cannot make the link of it.
 
-use std::fmt::Write as _;
-
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::digest::{sha256_hex, to_hex};
 use crate::id::{Region, ResourceId};
 use crate::mark::whole_second;
 use crate::moment::after;
@@ -32,7 +30,7 @@ impl ReplyToken {
     /// The token of random bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; TOKEN_BYTES]) -> Self {
-        Self(hexadecimal(bytes))
+        Self(to_hex(bytes))
     }
 
     /// Reads a token that somebody sent; `None` if Curfew makes none of that form.
@@ -46,20 +44,13 @@ impl ReplyToken {
     /// The name of the link's document: the SHA-256 of the token, in hexadecimal digits.
     #[must_use]
     pub fn hash(&self) -> String {
-        hexadecimal(&Sha256::digest(&self.0))
+        sha256_hex(self.0.as_bytes())
     }
 
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The document of a link.

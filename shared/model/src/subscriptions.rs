@@ -148,14 +148,24 @@ impl MessageAttributes<'_> {
 }
 
 /// Result of the question who receives a message.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Readership<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readership<R = ()> {
     /// The subscriptions that receive it, at least one.
-    Readers(Vec<&'a Subscription>),
+    Readers(R),
     /// No subscription receives it, with the reason.
     NoReader(String),
     /// No subscription is known to receive it, with the reason for which one may.
     Unknown(String),
+}
+
+impl<R> Readership<R> {
+    pub(crate) fn without_readers(self) -> Readership {
+        match self {
+            Self::Readers(_) => Readership::Readers(()),
+            Self::NoReader(reason) => Readership::NoReader(reason),
+            Self::Unknown(reason) => Readership::Unknown(reason),
+        }
+    }
 }
 
 /// The keys of subscriptions, each with the last time at which a run saw it confirmed.
@@ -177,7 +187,7 @@ impl TopicSubscriptions {
 
     /// Finds the readers of the messages by which a function announces a stop to a team.
     #[must_use]
-    pub fn announcement_readers(&self, team: &str, function: &str) -> Readership<'_> {
+    pub fn announcement_readers(&self, team: &str, function: &str) -> Readership<Vec<&Subscription>> {
         self.message_readers(&MessageAttributes { team, function, severity: Severity::Warning })
     }
 
@@ -201,7 +211,7 @@ impl TopicSubscriptions {
 
     /// Finds the readers of a message of plain text.
     #[must_use]
-    pub fn message_readers(&self, attributes: &MessageAttributes<'_>) -> Readership<'_> {
+    pub fn message_readers(&self, attributes: &MessageAttributes<'_>) -> Readership<Vec<&Subscription>> {
         let with = |delivery| {
             let all = self.subscriptions.iter();
             all.filter(move |one| one.evaluate(attributes) == delivery)

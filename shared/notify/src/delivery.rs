@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::channels::Audience;
-use model::id::Region;
+use model::id::{Region, ResourceId};
 use model::notification_log::{
-    Notification, NotificationKind, NotificationLogs, UndeliveredCause, UndeliveredParagraph,
+    Notification, NotificationKey, NotificationKind, NotificationLogs, UndeliveredCause, UndeliveredParagraph,
 };
 use model::ownership::OwnerSender;
+use model::rule::Rule;
 use model::subscriptions::TopicSubscriptions;
 use plan::report::Report;
+use plan::{Action, SnapshotAction, Step, VolumeAction};
 
 use crate::Message;
-use crate::owners::{is_enforced_announcement, mailed_owner};
+use crate::message::{is_enforced_announcement, mailed_owner};
 use crate::remember::to_undelivered;
 
 /// The recipients of a run's messages, as far as they are known.
@@ -199,5 +201,41 @@ impl Delivery {
             let paragraph = to_undelivered(notification, cause, *audience, report);
             (notification.region.clone(), paragraph)
         })
+    }
+}
+
+/// The notifications about resources that SNS has accepted.
+pub struct AcceptedNotifications<'a>(BTreeMap<(&'a Region, &'a ResourceId), Vec<&'a NotificationKind>>);
+
+impl<'a> AcceptedNotifications<'a> {
+    /// The notifications of the teams whose messages count as sent.
+    #[must_use]
+    pub fn new(notifications: &'a [Notification], delivery: &Delivery) -> Self {
+        let mut accepted: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for one in notifications.iter().filter(|one| delivery.is_delivered(one)) {
+            if let Some(resource) = &one.resource {
+                accepted.entry((&one.region, resource)).or_default().push(&one.kind);
+            }
+        }
+        Self(accepted)
+    }
+
+    /// Returns `true` if the owner was notified of what a step announces, now or earlier. A message to the team is not enough: a bug may
+    /// have kept this resource out of it.
+    #[must_use]
+    pub fn has_announcement(&self, step: &Step) -> bool {
+        let kinds = self.0.get(&(&step.target.region, &step.target.resource));
+        step.already_notified || kinds.is_some_and(|kinds| kinds.iter().any(|kind| announces(step, kind)))
+    }
+}
+
+fn announces(step: &Step, kind: &NotificationKind) -> bool {
+    match &step.action {
+        Action::Volume(_, VolumeAction::Delete { .. }) => *kind == NotificationKind::Event,
+        Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => {
+            let expiry = NotificationKey::rule(Rule::Expired);
+            matches!(kind, NotificationKind::State { topic, .. } if *topic == expiry)
+        }
+        _ => *kind == NotificationKind::Announcement,
     }
 }

@@ -5,7 +5,6 @@
 //! message). A start is an event that is also remembered like a state.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod accepted;
 mod chat;
 mod data_loss;
 mod delivery;
@@ -15,7 +14,6 @@ mod headline;
 mod lead;
 mod local_disk;
 mod message;
-mod owners;
 mod paragraph;
 mod remember;
 mod reply;
@@ -42,13 +40,11 @@ use plan::{
     SkipReason, Skipped, SnapshotAction, Step, Target, VolumeAction,
 };
 
-pub use accepted::AcceptedNotifications;
 pub use chat::to_chat;
-pub use delivery::{Answers, Delivery, Recipients};
+pub use delivery::{AcceptedNotifications, Answers, Delivery, Recipients};
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use local_disk::local_disk_notification;
-pub use message::{Message, messages};
-pub use owners::{OwnerMail, owner_mails};
+pub use message::{Message, OwnerMail, messages, owner_mails};
 pub use remember::{record_ahead, update_log};
 pub use reply::{ReplyUrls, reply_links, with_links};
 pub use subject::fit_subject;

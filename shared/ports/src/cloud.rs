@@ -12,7 +12,7 @@ use model::channels::MessageTopics;
 use model::config::{Config, SeriesNames};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
-use model::observation::{Gap, Observation};
+use model::observation::{Gap, Observation, Observed};
 use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
 use model::subscriptions::TopicSubscriptions;
 use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
@@ -193,7 +193,7 @@ pub trait VolumeCloud: Cloud {
         asks: &[VolumeUseQuery],
         now: Timestamp,
         timeout: Duration,
-    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>);
+    ) -> Observed<BTreeMap<ResourceId, VolumeUse>>;
 
     /// The active capacity reservations of these regions with unused accelerated capacity for which this account pays.
     async fn unused_reservations(

@@ -1,7 +1,5 @@
 //! Notifications and holds of a beat: one step for each budget that has reached a configured threshold.
 
-mod close;
-
 use std::collections::BTreeMap;
 
 use billing::budget::{
@@ -12,12 +10,10 @@ use model::ceiling::Ceiling;
 use model::config::{Config, OverBudget};
 use model::id::Region;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
-use plan::{Action, BudgetAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
+use plan::{Action, BudgetAction, Facts, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
 use crate::engine::PlanDecision;
 use crate::rules::over_budget;
-
-pub use close::close;
 
 /// Decides about each budget. The log of the region `home` has the notifications; without it the beat notifies of nothing, because every beat
 /// would repeat it.
@@ -145,6 +141,35 @@ impl BudgetCase<'_> {
             what: "budget".to_owned(),
         }
     }
+}
+
+/// The plan of a beat, with the budgets of closed months that reached a threshold without a notification. A budget with a notification about the
+/// present month gets that alone, because a plan has each budget once.
+#[must_use]
+pub fn close(
+    plan: Plan,
+    closed: &BTreeMap<BudgetHolder, Budget>,
+    config: &Config,
+    ceiling: &Ceiling,
+    memory: &NotificationLogs,
+    home: &Region,
+) -> Plan {
+    let mut plan = plan;
+    for mut step in
+        decide(closed, config, ceiling, memory, home).steps.into_iter().filter(|step| !step.already_notified)
+    {
+        let quiet = plan.skipped.iter().position(|skipped| skipped.target.resource == step.target.resource);
+        let closed_budget = closed.iter().find(|(holder, _)| resource_of(holder) == step.target.resource);
+        if let (Some(quiet), Some((holder, budget)), Facts::OverBudget(over)) =
+            (quiet, closed_budget, &mut step.evidence.facts)
+        {
+            step.action = Action::Budget(BudgetAction::Notify);
+            over.text = explain::describe_budget(holder, &budget.as_past(), over.percent);
+            plan.skipped.remove(quiet);
+            plan.steps.push(step);
+        }
+    }
+    plan
 }
 
 #[cfg(test)]

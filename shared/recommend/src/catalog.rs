@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 use billing::energy::{MachineHardware, hardware};
 use billing::price::PriceBook;
 use jobs::check_size;
-use model::accelerated_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
+use model::instance_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::table::{TableError, TableRow, embedded_table};
 use serde::Serialize;
 

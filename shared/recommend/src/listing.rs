@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::energy::{MACHINES, MachineHardware};
 use billing::price::PriceBook;
 use jobs::normalize_gpu_name;
-use model::accelerated_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
+use model::instance_family::RetiredFamily;
+use model::instance_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::money::Rate;
 use model::quota::{PurchaseMarket, code};
-use model::retired_family::RetiredFamily;
 use serde::Serialize;
 
 use crate::catalog::{GpuOffer, network_gbps};

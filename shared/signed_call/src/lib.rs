@@ -1,9 +1,9 @@
 //! Single calls to services of AWS whose SDKs have a hundred others, and take minutes to compile: made with what signs, repeats and times the
 //! SDK's own calls. The agent uses it as well, so it names no SDK.
+
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod endpoint;
-mod http_client;
 mod query;
 
 use std::error::Error;
@@ -16,27 +16,30 @@ use aws_runtime::auth::sigv4::{SCHEME_ID, SigV4AuthScheme};
 use aws_runtime::invocation_id::InvocationIdInterceptor;
 use aws_runtime::retries::classifiers::{AwsErrorCodeClassifier, THROTTLING_ERRORS, TRANSIENT_ERRORS};
 use aws_runtime::user_agent::{ApiMetadata, UserAgentInterceptor};
+use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use aws_smithy_runtime::client::orchestrator::operation::Operation;
 use aws_smithy_runtime::client::retries::classifiers::{HttpStatusCodeClassifier, TransientErrorClassifier};
 use aws_smithy_runtime_api::client::auth::static_resolver::StaticAuthSchemeOptionResolver;
 use aws_smithy_runtime_api::client::auth::{
     AuthSchemeOptionResolverParams, SharedAuthScheme, SharedAuthSchemeOptionResolver,
 };
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse, OrchestratorError};
 use aws_smithy_runtime_api::client::result::SdkError;
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponentsBuilder;
+use aws_smithy_runtime_api::client::runtime_components::{RuntimeComponents, RuntimeComponentsBuilder};
 use aws_smithy_runtime_api::client::runtime_plugin::StaticRuntimePlugin;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::{FrozenLayer, Layer};
 use aws_smithy_types::error::ErrorMetadata;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata as _;
+pub use endpoint::AwsService;
 use model::fault::InvalidValue;
 use model::partition::Partition;
-use serde_json::Value;
-
-pub use endpoint::AwsService;
-pub use http_client::{direct_http_client, http_client};
 pub use query::{QueryProtocol, QueryValueWriter, QueryWriter};
+use serde_json::Value;
 
 /// One call. With a [`JsonProtocol`] it sends a JSON document, and gets one or nothing; with a [`QueryProtocol`] it sends a form, and gets XML.
 #[derive(Debug, Clone, Copy)]
@@ -272,6 +275,28 @@ fn read_response(response: &HttpResponse) -> Result<Value, OrchestratorError<Err
         .message(said.map_or_else(|| response.status().as_u16().to_string(), str::to_owned))
         .build();
     Err(OrchestratorError::operation(error))
+}
+
+/// A client with the trusted certificates of the system, through the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
+#[must_use]
+pub fn http_client() -> SharedHttpClient {
+    client_through(ProxyConfig::from_env)
+}
+
+/// A client without a proxy, for a machine whose credentials come from its own metadata: those answer no proxy.
+#[must_use]
+pub fn direct_http_client() -> SharedHttpClient {
+    client_through(ProxyConfig::disabled)
+}
+
+fn client_through(proxy: fn() -> ProxyConfig) -> SharedHttpClient {
+    Builder::new().build_with_connector_fn(move |settings, components| {
+        let mut connector =
+            ConnectorBuilder::default().tls_provider(Provider::Rustls(CryptoMode::Ring)).proxy_config(proxy());
+        connector.set_connector_settings(settings.cloned());
+        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+        connector.build()
+    })
 }
 
 #[cfg(test)]

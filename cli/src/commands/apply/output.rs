@@ -14,7 +14,6 @@ use crate::screen;
 
 #[derive(Serialize)]
 pub(super) struct ApplyOutput<'a> {
-    schema: u32,
     /// The record's key.
     plan: String,
     function: &'a str,
@@ -70,7 +69,6 @@ impl<'a> ApplyOutput<'a> {
         let mut steps: Vec<AppliedItem<'_>> = outcomes.iter().map(AppliedItem::from_outcome).collect();
         steps.sort_by_key(|item| (item.region, item.resource));
         Self {
-            schema: screen::SCHEMA,
             plan: record.key(),
             function: &record.function,
             run,

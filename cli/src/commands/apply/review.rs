@@ -7,16 +7,19 @@ use billing::budget::BudgetStatuses;
 use billing::price;
 use billing::price::Quote;
 use cloud::Aws;
+use cloud::operator::{LocateResult, ResourceKind, locate};
 use execution::{ChosenResources, RecalledLogs, Run};
+use futures::stream::{self, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use model::foreign_text::describe_name;
 use model::gang::Gangs;
+use model::instance::Instance;
 use model::known_sum::KnownSum;
 use model::mark::whole_second;
 use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::NotificationLogs;
-use model::observation::ObservedResource;
+use model::observation::{Gap, GapKind, ObservedResource};
 use notify::would_lose;
 use operator::review::{CurrentState, ReviewResult, review};
 use plan::report::{APPLIED, RecordedEvidence, RecordedStep, RunRecord, StepOutcome};
@@ -246,4 +249,35 @@ fn without_refusals(memory: &NotificationLogs) -> NotificationLogs {
         record.label_refused = None;
     }
     memory
+}
+
+const LOOKS_AT_ONCE: usize = 8;
+
+impl ApplyTask<'_> {
+    /// Looks for each by its id, where its region answered.
+    pub(super) async fn locate_unseen(&self, items: &[RecordedStep], fresh: &mut CurrentState) {
+        let unseen: Vec<&RecordedStep> = items.iter().filter(|item| is_unseen(item, fresh)).collect();
+        let looks = stream::iter(unseen).map(|item| async move {
+            let regions = std::slice::from_ref(&item.region);
+            locate(&self.context.aws, regions, ResourceKind::Instance, &item.resource).await
+        });
+        for located in looks.buffer_unordered(LOOKS_AT_ONCE).collect::<Vec<_>>().await {
+            match located {
+                LocateResult::Here(seen) => fresh.seen.push(*seen),
+                LocateResult::Nowhere => {}
+                LocateResult::Unknown(gaps) => {
+                    fresh.plan.gaps.extend(gaps.into_iter().map(|gap| Gap { kind: GapKind::Listing, ..gap }));
+                }
+            }
+        }
+    }
+}
+
+fn is_unseen(item: &RecordedStep, CurrentState { regions, seen, plan }: &CurrentState) -> bool {
+    let is_it = |instance: &Instance| instance.region == item.region && instance.id == item.resource;
+    let has_failed = plan.gaps.iter().any(|gap| gap.region == item.region && gap.kind.hides_region());
+    ResourceKind::from_id(&item.resource) == Some(ResourceKind::Instance)
+        && regions.contains(&item.region)
+        && !has_failed
+        && !seen.iter().filter_map(ObservedResource::instance).any(is_it)
 }

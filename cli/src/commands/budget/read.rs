@@ -34,21 +34,7 @@ pub(super) async fn read(
         Some(holder) => vec![holder.clone()],
         None => store.list_budgets(month).await?,
     };
-    let reads = holders.into_iter().map(|holder| async move {
-        let read = store.read_budget(&holder, month).await;
-        (holder, read)
-    });
-    let answers: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).collect().await;
-    let (mut documents, mut errors) = (BTreeMap::new(), Vec::new());
-    for (holder, answer) in answers {
-        match answer {
-            Ok(read) if read.etag.is_none() => {}
-            Ok(read) => {
-                documents.insert(holder, read.value);
-            }
-            Err(error) => errors.push(error),
-        }
-    }
+    let (mut documents, mut errors) = read_documents(store, holders, month).await;
     if documents.is_empty()
         && let Some(error) = errors.pop()
     {
@@ -57,13 +43,32 @@ pub(super) async fn read(
     if let Some(holder) = wanted
         && needs_account(holder, documents.get(holder), period, now)
     {
-        match store.read_budget(&BudgetHolder::Account, month).await {
+        let (account, more_errors) = read_documents(store, [BudgetHolder::Account], month).await;
+        documents.extend(account);
+        errors.extend(more_errors);
+    }
+    Ok(ReadBudgets { documents, unread: errors.iter().map(unread).collect() })
+}
+
+/// The documents of these holders that exist, and the failures.
+pub(in crate::commands) async fn read_documents(
+    store: &Store,
+    holders: impl IntoIterator<Item = BudgetHolder>,
+    month: &str,
+) -> (BTreeMap<BudgetHolder, Budget>, Vec<StoreError>) {
+    let reads = holders.into_iter().map(|holder| async move {
+        let read = store.read_budget(&holder, month).await;
+        (holder, read)
+    });
+    let (mut documents, mut errors) = (BTreeMap::new(), Vec::new());
+    for (holder, answer) in stream::iter(reads).buffered(READS_AT_ONCE).collect::<Vec<_>>().await {
+        match answer {
             Ok(read) if read.etag.is_none() => {}
-            Ok(read) => drop(documents.insert(BudgetHolder::Account, read.value)),
+            Ok(read) => drop(documents.insert(holder, read.value)),
             Err(error) => errors.push(error),
         }
     }
-    Ok(ReadBudgets { documents, unread: errors.iter().map(unread).collect() })
+    (documents, errors)
 }
 
 fn unread(error: &StoreError) -> String {

@@ -18,7 +18,6 @@ const AT_ONCE: usize = 16;
 
 #[derive(Serialize)]
 struct CancelSweepOutput<'a> {
-    schema: u32,
     /// `cancelled`; `unchanged` if all are over or were cancelled before; `declined` if the person said no.
     outcome: &'static str,
     sweep: &'a JobId,
@@ -62,7 +61,7 @@ fn said(
 ) -> Result<CommandStatus, CommandError> {
     let sweep = &sweep.sweep;
     if context.global.json {
-        screen::json(&CancelSweepOutput { schema: screen::SCHEMA, outcome, sweep, cancelled })?;
+        screen::json(&CancelSweepOutput { outcome, sweep, cancelled })?;
     } else {
         let name = sweep.to_string();
         screen::print_line(match outcome {

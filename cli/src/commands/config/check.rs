@@ -36,7 +36,6 @@ pub(crate) struct Check {
 
 #[derive(Serialize)]
 pub(super) struct CheckOutput {
-    schema: u32,
     file: String,
     pub(super) mistakes: Vec<ConfigMistake>,
     /// Legal entries that have no effect, or a smaller one than expected.
@@ -129,7 +128,6 @@ impl CheckOutput {
         let text = String::from_utf8_lossy(bytes);
         let notes = config.map(|config| notes(&config, &text)).unwrap_or_default();
         Self {
-            schema: screen::SCHEMA,
             file,
             mistakes: mistakes(bytes).into_iter().map(ConfigMistake::from).collect(),
             notes: notes.into_iter().map(NoteOutput::from).collect(),

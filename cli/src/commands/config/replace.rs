@@ -34,7 +34,6 @@ pub(super) struct Replacement<'a> {
 /// `outcome` is `applied` or `rolled-back`; `unchanged`; `refused` for its mistakes; `declined` if the person said no.
 #[derive(Serialize)]
 struct ReplacementOutput<'a> {
-    // First, because a document begins with its schema.
     #[serde(flatten)]
     check: &'a CheckOutput,
     outcome: &'static str,

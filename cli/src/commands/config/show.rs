@@ -25,7 +25,6 @@ pub(crate) struct Show {
 
 #[derive(Serialize)]
 struct ConfigOutput {
-    schema: u32,
     from: String,
     values: Vec<Setting>,
 }
@@ -40,7 +39,7 @@ impl Show {
             document::deployed(&context).await.map_err(|failure| context.blame(failure))?
         };
         if as_json {
-            screen::json(&ConfigOutput { schema: screen::SCHEMA, from, values: settings.values().collect() })?;
+            screen::json(&ConfigOutput { from, values: settings.values().collect() })?;
         } else {
             screen::print_line(format_args!("# {from}"));
             screen::print_document(settings.to_string().trim_end());

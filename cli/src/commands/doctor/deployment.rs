@@ -1,15 +1,19 @@
 //! Checks of the deployment itself: its stack, its last runs, its alarms, its topic, its configuration.
 
-use cloud::operator::Deployment;
+use std::collections::BTreeSet;
+
+use cloud::operator::{Deployment, read_stack};
 use model::channels::MessageTopics;
 use model::config::Config;
 use model::instance::Instance;
 use model::mode::Mode;
+use operator::doctor::roles::team_roles;
 use operator::doctor::runs::ScheduledFunction;
-use operator::doctor::{DoctorFinding, alarms, configuration, partition, runs, subscriptions};
+use operator::doctor::{DoctorFinding, alarms, configuration, partition, roles, runs, subscriptions, version};
 use plan::report::RunRecord;
-use store::{ConfigLoadError, StoreError};
+use store::{ConfigLoadError, ReconcilerDocuments as _, StoreError};
 
+use super::super::version::{COMMAND_VERSION, check_bucket};
 use super::section::{DoctorSection, unanswered, unread};
 use crate::context::{CommandContext, DeployedResources};
 
@@ -133,4 +137,39 @@ pub(super) fn configuration(
     findings.extend(withheld.filter(|_| config.is_ok()));
     findings.extend(partition::check(context.aws.home()));
     DoctorSection::new(configuration::CHECK, findings, "it is legal")
+}
+
+/// A deployment that is named by its bucket alone, and has no stack here, is judged by its documents.
+pub(super) async fn versions(context: &CommandContext, deployed: &DeployedResources) -> DoctorSection {
+    let (_, mut findings) = check_bucket(context, &deployed.store).await;
+    let mut summary = format!("command {COMMAND_VERSION}; there is no stack to compare it with");
+    match read_stack(&context.aws, &context.global.stack).await {
+        Ok(Some(stack)) => {
+            let stated = stack.outputs.get(version::OUTPUT).map(String::as_str);
+            findings.extend(version::check_stack(COMMAND_VERSION, stated));
+            summary = format!("command {COMMAND_VERSION}, stack {}", stated.unwrap_or("unknown"));
+        }
+        Ok(None) => {}
+        Err(error) => findings.push(unanswered(&error)),
+    }
+    DoctorSection::new(version::CHECK, findings, summary)
+}
+
+/// IAM is only queried if a team needs its own role.
+pub(super) async fn roles(context: &CommandContext, deployed: &DeployedResources, config: &Config) -> DoctorSection {
+    let with_jobs = match deployed.store.teams_with_jobs().await {
+        Ok(teams) => teams,
+        Err(error) => return DoctorSection::new(roles::CHECK, vec![unread(&error)], ""),
+    };
+    let without_iam = team_roles(config, &with_jobs, &BTreeSet::new());
+    if without_iam.iter().all(|role| !role.is_needed) {
+        return DoctorSection::new(roles::CHECK, Vec::new(), roles::summary(&without_iam));
+    }
+    match cloud::operator::machine_profiles(&context.aws).await {
+        Ok(profiles) => {
+            let found = team_roles(config, &with_jobs, &profiles);
+            DoctorSection::new(roles::CHECK, roles::check(&found), roles::summary(&found))
+        }
+        Err(error) => DoctorSection::new(roles::CHECK, vec![unanswered(&error)], ""),
+    }
 }

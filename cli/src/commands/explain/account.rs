@@ -6,8 +6,10 @@ use std::time::Duration;
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use cloud::operator::ResourceKind;
-use execution::IdleThresholds;
-use model::ceiling::{Announceability, AnnouncementTarget, Ceiling};
+use execution::UsageInquiry;
+use execution::budgets::load_budget_statuses;
+use execution::volumes::load_live_jobs;
+use model::ceiling::{AnnouncementTarget, Ceiling};
 use model::config::Config;
 use model::gang::Gangs;
 use model::id::{Region, ResourceId};
@@ -17,9 +19,8 @@ use model::notification_log::{CarriedOut, NotificationLog, NotificationLogs};
 use model::observation::{Gap, Observation, ObservedResource};
 use model::ownership::{is_owner_mailed, team_of};
 use model::sagemaker::SageMakerResource;
-use model::subscriptions::TopicSubscriptions;
-use model::usage::{ActivityCache, Usage, UsageQuery};
-use model::volume::ObservedStorage;
+use model::subscriptions::{Readership, TopicSubscriptions};
+use model::usage::{ActivityCache, Usage};
 use operator::undo;
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
@@ -27,7 +28,7 @@ use reaping::policy::Policy;
 use reaping::rules::hours::standing_stop;
 use reaping::volumes::LiveJobs;
 use reaping::{instances, sagemaker, volumes};
-use store::{ActivityDocuments as _, Documents as _, JobDocuments as _};
+use store::{ActivityDocuments as _, Documents as _};
 
 use super::outcome::{ExplainedResource, OutOfScope, Unexplained};
 use crate::command_error::{CommandError, describe_gap};
@@ -86,17 +87,17 @@ impl ExplanationContext {
         let announced = log.resources.get(id).into_iter().flat_map(|record| record.announced.values());
         let is_suspended = announced.into_iter().any(|one| ceiling.has_suspended(&log.readers, one.at));
         let is_confirmed = ceiling.subscriptions().is_none_or(TopicSubscriptions::has_confirmed);
-        let note = match ceiling.announceability(target) {
-            Announceability::Announceable => return,
-            Announceability::Unread(reason) if is_suspended => {
+        let note = match ceiling.readership(target) {
+            Readership::Readers(()) => return,
+            Readership::NoReader(reason) if is_suspended => {
                 format!("{reason}, so Curfew carries out what it announced, and announces nothing more")
             }
-            Announceability::Unread(_) if !is_confirmed => {
+            Readership::NoReader(_) if !is_confirmed => {
                 self.ceiling = Some(Mode::Observe);
                 "the topic has no confirmed subscription, so Curfew enforces nothing".to_owned()
             }
-            Announceability::Unread(reason) => format!("{reason}, so Curfew only observes it"),
-            Announceability::Unknown(reason) => format!("{reason}, so Curfew announces nothing, and does not end it"),
+            Readership::NoReader(reason) => format!("{reason}, so Curfew only observes it"),
+            Readership::Unknown(reason) => format!("{reason}, so Curfew announces nothing, and does not end it"),
         };
         self.notes.push(note);
     }
@@ -165,10 +166,8 @@ impl<'a> ExplainAccount<'a> {
             return BudgetStatuses::default();
         };
         let CommandContext { aws, now, .. } = self.context;
-        let (statuses, gaps) =
-            execution::budgets::load_budget_statuses(&deployed.store, &self.config, aws.home(), *now, TIMEOUT).await;
-        besides.gaps.extend(gaps);
-        statuses
+        let statuses = load_budget_statuses(&deployed.store, &self.config, aws.home(), *now, TIMEOUT).await;
+        statuses.with_gaps_in(&mut besides.gaps)
     }
 
     /// The state of the job that an instance names, as the function reads it. Without a deployment it is unknown.
@@ -176,10 +175,8 @@ impl<'a> ExplainAccount<'a> {
         let (ObservedResource::Instance(instance), Some(deployed)) = (seen, &self.deployed) else {
             return JobStates::default();
         };
-        let (jobs, gaps) =
-            execution::load_job_states(&deployed.store, [instance], self.context.aws.home(), TIMEOUT).await;
-        besides.gaps.extend(gaps);
-        jobs
+        let jobs = execution::load_job_states(&deployed.store, [instance], self.context.aws.home(), TIMEOUT).await;
+        jobs.with_gaps_in(&mut besides.gaps)
     }
 
     /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe without a confirmed subscription.
@@ -295,14 +292,10 @@ impl<'a> ExplainAccount<'a> {
         policy: &Policy,
         besides: &mut ExplanationContext,
     ) -> BTreeMap<ResourceId, Usage> {
-        let now = self.context.now;
-        let asks = asked.iter().filter_map(|instance| instances::full_usage_query(instance, &policy.config, now));
-        let asks: Vec<UsageQuery<'_>> = asks.collect();
-        let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-        let (found, gaps) = execution::usages(&self.context.aws, region, &asks, lines, now, TIMEOUT).await;
-        besides.gaps.extend(gaps);
         let activity = self.activity(region, besides).await;
-        instances::learn_usage(asked, &asks, found, &activity, policy, now).usages
+        let now = self.context.now;
+        let inquiry = UsageInquiry { activity: &activity, memory: None, policy, now, timeout: TIMEOUT };
+        inquiry.learn(&self.context.aws, region, asked).await.with_gaps_in(&mut besides.gaps).usages
     }
 
     /// Reads what earlier runs learnt: that something was at work, of which CloudWatch has no sample yet.
@@ -348,14 +341,18 @@ impl<'a> ExplainAccount<'a> {
             };
         }
         besides.gaps.extend(gaps);
-        let live_jobs = self.live_jobs(&storage, &mut besides).await;
+        let live_jobs = match &self.deployed {
+            Some(deployed) => {
+                let live_jobs = load_live_jobs(&deployed.store, &storage, aws.home(), TIMEOUT).await;
+                live_jobs.with_gaps_in(&mut besides.gaps)
+            }
+            None => LiveJobs::new(),
+        };
         let asks = Vec::from_iter(volumes::full_use_query(&storage, &live_jobs, memory, policy, now, id));
         let uses = if asks.is_empty() {
             BTreeMap::new()
         } else {
-            let (uses, gaps) = cloud::volume_uses(aws, region, &asks, now, TIMEOUT).await;
-            besides.gaps.extend(gaps);
-            uses
+            cloud::volume_uses(aws, region, &asks, now, TIMEOUT).await.with_gaps_in(&mut besides.gaps)
         };
         let explained = volumes::explain(&storage, &uses, &live_jobs, memory, policy, now, id);
         explained
@@ -391,19 +388,5 @@ impl<'a> ExplainAccount<'a> {
         explained
             .map(|explained| ExplainedResource::from_explanation(explained, besides, self.context.now))
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
-    }
-
-    /// The job that the volume was created for, unless it is finished. An unknown one counts as unfinished.
-    async fn live_jobs(&self, storage: &ObservedStorage, besides: &mut ExplanationContext) -> LiveJobs {
-        let mut live = volumes::jobs(storage);
-        let Some(deployed) = &self.deployed else { return LiveJobs::new() };
-        for job in live.clone() {
-            match deployed.store.is_active(&job).await {
-                Ok(true) => {}
-                Ok(false) => drop(live.remove(&job)),
-                Err(error) => besides.gaps.push(error.gap(self.context.aws.home())),
-            }
-        }
-        live
     }
 }

@@ -27,7 +27,6 @@ const SPARED: usize = 1;
 /// Each of `jobs` is as in the list of jobs. Members that have not begun yet are not among them.
 #[derive(Serialize)]
 struct SweepOutput<'a> {
-    schema: u32,
     at: Timestamp,
     sweep: &'a JobId,
     max_parallel: Option<u32>,
@@ -83,7 +82,6 @@ impl SweepMembers {
         let is_final = jobs.iter().all(|job| job.over) && u32::try_from(jobs.len()) == Ok(members);
         if context.global.json {
             screen::json(&SweepOutput {
-                schema: screen::SCHEMA,
                 at: now,
                 sweep: &sweep.sweep,
                 max_parallel: sweep.plan.max_parallel,

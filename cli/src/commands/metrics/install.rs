@@ -47,7 +47,6 @@ pub(crate) struct Install {
 /// `outcome` is `installed`; `incomplete`; `nothing-to-do`; `declined` if the person said no.
 #[derive(Serialize)]
 struct InstallOutput<'a> {
-    schema: u32,
     outcome: &'static str,
     regions: &'a [Region],
     gpus: u64,
@@ -73,7 +72,7 @@ impl Install {
         let show = |outcome: &'static str, regions: &[Region], failures: &[String], text: &str| {
             if context.global.json {
                 let gaps = gaps.iter().map(describe_gap).collect();
-                screen::json(&InstallOutput { schema: screen::SCHEMA, outcome, regions, gpus, gaps, failures })?;
+                screen::json(&InstallOutput { outcome, regions, gpus, gaps, failures })?;
             } else {
                 screen::print_line(text);
                 for line in failures {

@@ -34,7 +34,6 @@ pub(crate) struct Remove {
 /// `outcome` is `removed`; `incomplete`; `nothing-to-do`; `declined`.
 #[derive(Default, Serialize)]
 struct RemoveOutput {
-    schema: u32,
     outcome: &'static str,
     regions: Vec<Region>,
     /// Commands of Run Command, with the result of each machine.
@@ -56,7 +55,7 @@ impl Remove {
         gaps.iter().map(describe_gap).for_each(screen::warn);
         let show = |output: RemoveOutput, text: &str| {
             if context.global.json {
-                return screen::json(&RemoveOutput { schema: screen::SCHEMA, ..output });
+                return screen::json(&output);
             }
             screen::print_line(text);
             for SentCommand { region, id } in &output.commands {

@@ -27,7 +27,6 @@ use crate::screen::{self, ColumnAlignment, Table};
 /// An unknown price is null, and so is a sum without any price. `state` is `still-due`, `used-again`, `complies`, `kept`, `stopped`, `gone` or `carried-out`.
 #[derive(Serialize)]
 struct ByResourceOutput<'a> {
-    schema: u32,
     since: Timestamp,
     until: Timestamp,
     #[serde(flatten)]
@@ -63,8 +62,7 @@ pub(super) async fn list(
     let lines = summary.describe(&asked.since.text);
     if context.global.json {
         let (summary, text, unread) = (&summary, lines.join(" "), unread.count());
-        let output =
-            ByResourceOutput { schema: screen::SCHEMA, since, until: context.now, summary, text, unread, warnings };
+        let output = ByResourceOutput { since, until: context.now, summary, text, unread, warnings };
         screen::json(&output)?;
     } else {
         show(&summary, &lines, usize::from(asked.limit));

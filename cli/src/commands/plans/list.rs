@@ -31,7 +31,6 @@ const RUN_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Serialize)]
 struct PlanListOutput {
-    schema: u32,
     plans: Vec<PlanRow>,
     /// `true` if there are more plans than the limit.
     more: bool,
@@ -149,7 +148,7 @@ async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, key
     }
     let plans =
         rows.into_iter().map(|(row, trace)| row.followed_by(ApprovalStatus::from_traces(&trace, &traces))).collect();
-    PlanListOutput { schema: screen::SCHEMA, plans, more, unread: unread.count(), warnings: unread.warnings(total) }
+    PlanListOutput { plans, more, unread: unread.count(), warnings: unread.warnings(total) }
 }
 
 /// Newest first. A run is recorded at its end, which may be on the day after it began.

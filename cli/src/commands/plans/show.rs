@@ -20,7 +20,6 @@ use crate::screen::{self, ColumnAlignment, Table};
 
 #[derive(Serialize)]
 struct PlanOutput<'a> {
-    schema: u32,
     key: String,
     #[serde(flatten)]
     record: &'a RunRecord,
@@ -44,7 +43,6 @@ pub(super) fn show(
     let tally = record.tally().after_approval(&approval);
     if json {
         screen::json(&PlanOutput {
-            schema: screen::SCHEMA,
             key: record.key(),
             record,
             tally,

@@ -84,7 +84,6 @@ enum PlanArgument {
 /// that saves the most, and `families` has the same keys for each. A list under `existing` that could not be read is null.
 #[derive(Serialize)]
 struct CommitmentOutput<'a> {
-    schema: u32,
     discount_percent: f64,
     #[serde(flatten)]
     best: &'a PlanAnswer,
@@ -153,10 +152,8 @@ impl CommitmentArguments {
             CommandError::new("no instance ran on demand in these hours, so there is no family for a plan")
         })?;
         if account.json {
-            let (schema, discount_percent) = (screen::SCHEMA, self.discount_percent);
             screen::json(&CommitmentOutput {
-                schema,
-                discount_percent,
+                discount_percent: self.discount_percent,
                 best,
                 families: &families,
                 unread_ledgers: unread,

@@ -39,7 +39,6 @@ const FINDINGS_MAX: usize = 500;
 /// `kind` is `spot`, `hours` or `smaller`. `metrics_asked` is the number of metrics requested from CloudWatch: 100,000 cost a dollar.
 #[derive(Serialize)]
 struct UsageOutput<'a> {
-    schema: u32,
     at: jiff::Timestamp,
     team: Option<&'a TeamName>,
     metrics_asked: usize,
@@ -64,8 +63,8 @@ pub(super) async fn run(account: &Account, team: Option<&TeamName>) -> Result<Co
     findings.retain(|finding| team.is_none_or(|team| finding.team.as_ref() == Some(team)));
     let findings = top_findings(findings, FINDINGS_MAX);
     if account.json {
-        let (schema, at, metrics_asked) = (screen::SCHEMA, account.now, found.metrics_asked);
-        screen::json(&UsageOutput { schema, at, team, metrics_asked, findings: &findings })?;
+        let (at, metrics_asked) = (account.now, found.metrics_asked);
+        screen::json(&UsageOutput { at, team, metrics_asked, findings: &findings })?;
     } else {
         show(&findings);
     }

@@ -84,7 +84,6 @@ pub(crate) struct Purchase {
 /// `assumptions` are the defaults in use.
 #[derive(Serialize)]
 struct PurchaseOutput {
-    schema: u32,
     #[serde(rename = "type")]
     instance_type: TypeName,
     usd_per_hour: Rate,
@@ -138,9 +137,7 @@ impl Purchase {
                 hours_per_month: found.hours_per_month,
                 payback_months: found.payback_tenths_of_months.map(tenths),
             };
-            let schema = screen::SCHEMA;
             let output = PurchaseOutput {
-                schema,
                 instance_type,
                 usd_per_hour: rent,
                 price_source,

@@ -43,11 +43,9 @@ use reaping::scan::{FindingKind, FindingTotal, ScanFinding};
 use serde::Serialize;
 
 use super::ScanResult;
-use crate::screen;
 
 #[derive(Serialize)]
 pub(super) struct ScanOutput<'a> {
-    schema: u32,
     at: Timestamp,
     regions: &'a [Region],
     seen: SeenCounts,
@@ -112,7 +110,6 @@ struct TotalOutput {
 pub(super) fn build_output(found: &ScanResult, at: Timestamp) -> ScanOutput<'_> {
     let teams = scan::by_team(&found.findings);
     ScanOutput {
-        schema: screen::SCHEMA,
         at,
         regions: &found.regions,
         seen: SeenCounts { instances: found.instances, volumes: found.volumes, unjudged: found.unjudged },

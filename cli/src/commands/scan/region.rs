@@ -6,7 +6,7 @@ use std::time::Duration;
 use billing::price::{PriceBook, PriceDocument, PriceSource, Quote, sagemaker_types};
 use cloud::Aws;
 use cloud::operator::caller_arn;
-use execution::{IdleThresholds, due_queries, learn_usage};
+use execution::UsageInquiry;
 use futures::future::{join, join4};
 use jiff::Timestamp;
 use model::capacity_reservation::{CapacityReservation, ReservationKind};
@@ -15,7 +15,7 @@ use model::id::{Region, TypeName};
 use model::instance::{Instance, PurchaseOption};
 use model::near_keys::NearKeys;
 use model::notification_log::{NotificationLog, NotificationLogs};
-use model::observation::{Gap, GapKind, Observation};
+use model::observation::{Gap, GapKind, Observation, Observed};
 use model::usage::ActivityCache;
 use model::volume::Volume;
 use reaping::job_ownership::JobStates;
@@ -118,31 +118,24 @@ impl RegionScan<'_> {
         let Self { store, policy, now, .. } = self;
         let Observation { items, mut gaps } = cloud::instances(aws, std::slice::from_ref(region), TIMEOUT).await;
         let jobs = match store {
-            Some(store) => {
-                let (jobs, unread) = execution::load_job_states(store, &items, aws.home(), TIMEOUT).await;
-                gaps.extend(unread);
-                jobs
-            }
+            Some(store) => execution::load_job_states(store, &items, aws.home(), TIMEOUT).await.with_gaps_in(&mut gaps),
             None => JobStates::default(),
         };
         let gangs = Gangs::find(&items, &policy.config);
         let policy = Policy { jobs, gangs, ..policy.clone() };
         let seen: Vec<&Instance> = items.iter().collect();
         let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
-        let (due, bugs) = due_queries(&seen, &activity, &memory, &policy, now);
-        let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+        let inquiry =
+            UsageInquiry { activity: &activity, memory: Some(&memory), policy: &policy, now, timeout: TIMEOUT };
         let wanted = WantedPrices { on_demand: unpriced_types(&items, &policy.prices), ..WantedPrices::default() };
-        let (usages, (prices, price_gaps)) =
-            join(execution::usages(aws, region, &due, lines, now, TIMEOUT), self.ask_prices(aws, &wanted)).await;
-        let (found, unanswered) = usages;
-        let is_answered = unanswered.is_empty();
-        gaps.extend(unanswered);
+        let (learned, Observed { items: prices, gaps: price_gaps }) =
+            join(inquiry.learn(aws, region, &seen), self.ask_prices(aws, &wanted)).await;
+        let is_answered = learned.gaps.is_empty();
+        let usages = learned.with_gaps_in(&mut gaps).usages;
         let policy = &Policy { prices: self.price_book(&prices), ..policy };
-        let (learnt, more_bugs) = learn_usage(&seen, &due, found, &activity, policy, now);
-        let Observation { items: findings, gaps: unscanned } = scan::instances(&items, &learnt.usages, policy, now);
-        gaps.extend([bugs, more_bugs, unscanned].concat());
+        let findings = scan::instances(&items, &usages, policy, now).with_gaps_in(&mut gaps);
         // Without a refusal, an instance without a query is too young to have been idle.
-        let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
+        let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &usages, policy, now) };
         let near_keys = NearKeys::from_instances(&items, &policy.config);
         PartialFindings { seen: items.len(), unjudged, findings, near_keys, gaps, prices, price_gaps }
     }
@@ -155,11 +148,10 @@ impl RegionScan<'_> {
         let unpriced = storage.volumes.items.iter().filter(is_unpriced);
         let wanted =
             WantedPrices { storage: unpriced.map(|volume| volume.region.clone()).collect(), ..WantedPrices::default() };
-        let (prices, price_gaps) = self.ask_prices(aws, &wanted).await;
+        let Observed { items: prices, gaps: price_gaps } = self.ask_prices(aws, &wanted).await;
         let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
-        let Observation { items: findings, gaps: bugs } = scan::volumes(&storage, policy, now);
         let mut gaps = std::mem::take(&mut storage.volumes.gaps);
-        gaps.extend(bugs);
+        let findings = scan::volumes(&storage, policy, now).with_gaps_in(&mut gaps);
         let seen = storage.volumes.items.len();
         PartialFindings { seen, findings, gaps, prices, price_gaps, ..PartialFindings::default() }
     }
@@ -185,9 +177,8 @@ impl RegionScan<'_> {
         let wanted = prices.wanted(&[], &[], &sagemaker_types(&items), now);
         let price_gaps = cloud::prices(aws, &mut prices, &wanted, now, PRICES_TIMEOUT).await;
         let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
-        let found = scan::sagemaker(&items, &activities, policy, now);
-        gaps.extend(found.gaps);
-        PartialFindings { findings: found.items, gaps, prices, price_gaps, ..PartialFindings::default() }
+        let findings = scan::sagemaker(&items, &activities, policy, now).with_gaps_in(&mut gaps);
+        PartialFindings { findings, gaps, prices, price_gaps, ..PartialFindings::default() }
     }
 
     /// Beside the two lists as well. A region that forbids everything is said once.
@@ -212,18 +203,17 @@ impl RegionScan<'_> {
         };
         let unpriced = items.iter().filter(is_unpriced).map(|one| (one.region.clone(), one.instance_type.clone()));
         let wanted = WantedPrices { on_demand: unpriced.collect(), ..WantedPrices::default() };
-        let (prices, price_gaps) = self.ask_prices(aws, &wanted).await;
+        let Observed { items: prices, gaps: price_gaps } = self.ask_prices(aws, &wanted).await;
         let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
-        let found = scan::reservations(&items, policy, now);
-        gaps.extend(found.gaps);
-        PartialFindings { findings: found.items, gaps, prices, price_gaps, ..PartialFindings::default() }
+        let findings = scan::reservations(&items, policy, now).with_gaps_in(&mut gaps);
+        PartialFindings { findings, gaps, prices, price_gaps, ..PartialFindings::default() }
     }
 
     /// The known prices, with the Price List's answers.
-    async fn ask_prices(self, aws: &Aws, wanted: &WantedPrices) -> (PriceDocument, Vec<Gap>) {
+    async fn ask_prices(self, aws: &Aws, wanted: &WantedPrices) -> Observed<PriceDocument> {
         let mut prices = self.known_prices.clone();
         let gaps = refresh(aws, &mut prices, wanted, self.now, PRICES_TIMEOUT).await;
-        (prices, gaps)
+        Observed { items: prices, gaps }
     }
 
     fn price_book(self, prices: &PriceDocument) -> PriceBook {

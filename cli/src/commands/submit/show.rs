@@ -4,8 +4,7 @@ use jiff::SignedDuration;
 use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, command_job, parameter_sweep};
 use model::duration;
 
-use super::estimate::JobEstimate;
-use super::sweep::SweepEstimate;
+use super::estimate::{JobEstimate, SweepEstimate};
 use super::{COMMAND_LINE, SubmitAnswer, SubmitOutput};
 use crate::screen::{self, ColumnAlignment, Table};
 

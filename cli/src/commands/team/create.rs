@@ -65,7 +65,6 @@ pub(crate) struct Create {
 /// `outcome` is `created`, `updated` or `unchanged`. The instance profile has the name of the role.
 #[derive(Serialize)]
 struct TeamCreateOutput<'a> {
-    schema: u32,
     team: &'a TeamName,
     outcome: &'static str,
     role: &'a str,
@@ -121,8 +120,7 @@ impl Create {
             (false, true) => "updated",
             (false, false) => "unchanged",
         };
-        let document =
-            TeamCreateOutput { schema: screen::SCHEMA, team: &self.team, outcome, role: &role, stack: &stack };
+        let document = TeamCreateOutput { team: &self.team, outcome, role: &role, stack: &stack };
         if context.global.json {
             screen::json(&document)?;
         } else {

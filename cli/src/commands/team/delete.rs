@@ -40,7 +40,6 @@ pub(crate) struct Delete {
 /// `outcome` is `deleted`; `unchanged` if there was none; `refused` for its unfinished jobs; `declined` if the person said no.
 #[derive(Serialize)]
 struct TeamDeleteOutput<'a> {
-    schema: u32,
     team: &'a TeamName,
     outcome: &'static str,
     stack: &'a str,
@@ -77,13 +76,7 @@ impl Delete {
         };
         let is_done = matches!(outcome, "deleted" | "unchanged");
         if context.global.json {
-            screen::json(&TeamDeleteOutput {
-                schema: screen::SCHEMA,
-                team: &self.team,
-                outcome,
-                stack: &stack,
-                unfinished_jobs,
-            })?;
+            screen::json(&TeamDeleteOutput { team: &self.team, outcome, stack: &stack, unfinished_jobs })?;
         } else {
             screen::print_line(match outcome {
                 "deleted" => format!("{}: the role {role} is deleted", self.team),

@@ -26,7 +26,6 @@ pub(crate) struct List {}
 /// `others` are instance profiles that are named like a team's, and belong to none.
 #[derive(Serialize)]
 struct TeamListOutput<'a> {
-    schema: u32,
     teams: Vec<ListedTeam>,
     others: Vec<&'a str>,
 }
@@ -54,7 +53,7 @@ impl List {
         } else {
             CommandStatus::Success
         };
-        let document = TeamListOutput { schema: screen::SCHEMA, teams, others };
+        let document = TeamListOutput { teams, others };
         if context.global.json {
             screen::json(&document)?;
         } else {

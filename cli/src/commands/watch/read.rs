@@ -18,16 +18,17 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::NotificationLogs;
-use model::observation::Observation;
+use model::observation::{Observation, Observed};
 use model::subscriptions::TopicSubscriptions;
 use model::usage::ActivityCache;
 use operator::doctor::runs::ScheduledFunction;
 use operator::watch::{WatchFacts, WatchedJob, functions_to_read, holders_to_read};
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
-use store::{ActivityDocuments as _, BudgetDocuments as _, Documents as _, MachineDocuments as _, Store, StoreError};
+use store::{ActivityDocuments as _, Documents as _, MachineDocuments as _, Store, StoreError};
 
 use crate::command_error::{CommandError, describe_gap, describe_store_error};
+use crate::commands::budget::read::read_documents;
 use crate::context::CommandContext;
 use crate::resolve_job::states;
 
@@ -68,10 +69,8 @@ impl<'a> FactsReader<'a> {
     /// If the configuration could not be read: every judgement depends on it.
     pub(super) async fn read(&mut self, now: Timestamp, anew: bool) -> Result<WatchFacts, CommandError> {
         let config = self.store.read_config().await?;
-        let mut problems = Problems::default();
-        let unread = self.refresh_runs(now, anew).await;
-        problems.0.extend(unread);
-        problems.0.extend(self.refresh_subscriptions(now).await);
+        let mut problems = self.refresh_runs(now, anew).await;
+        problems.extend(self.refresh_subscriptions(now).await);
         let store = &self.store;
         let (seen, (prices, (budgets, jobs))) = join(
             self.observe(&config),
@@ -81,15 +80,15 @@ impl<'a> FactsReader<'a> {
             ),
         )
         .await;
-        let budgets = problems.take(budgets);
-        let jobs = problems.take(jobs);
+        let budgets = budgets.with_problems_in(&mut problems);
+        let jobs = jobs.with_problems_in(&mut problems);
         let (regions, Observation { items: instances, gaps }) = seen;
-        problems.0.extend(gaps.iter().map(describe_gap));
+        problems.extend(gaps.iter().map(describe_gap));
         let hiding = gaps.iter().filter(|gap| gap.kind.hides_resources());
         let incomplete_regions = hiding.map(|gap| gap.region.clone()).collect();
         let (of_regions, job_states) = join(read_regions(store, &instances), self.job_states(&jobs, &instances)).await;
-        let (activity, notices) = problems.take(of_regions);
-        let job_states = problems.take(job_states);
+        let (activity, notices) = of_regions.with_problems_in(&mut problems);
+        let job_states = job_states.with_problems_in(&mut problems);
         let runs = self.runs.values().filter_map(|known| known.record.clone()).collect();
         Ok(WatchFacts {
             now,
@@ -105,7 +104,7 @@ impl<'a> FactsReader<'a> {
             job_states,
             runs,
             subscriptions: self.subscriptions.as_ref().map(|(subscriptions, _)| subscriptions.clone()),
-            problems: problems.0,
+            problems,
         })
     }
 
@@ -164,7 +163,8 @@ impl<'a> FactsReader<'a> {
             named.is_some_and(|job| !states.contains_key(&job))
         };
         let others: Vec<&Instance> = instances.iter().filter(names_other).collect();
-        let (more, gaps) = execution::load_job_states(&self.store, others, self.context.aws.home(), TIMEOUT).await;
+        let Observed { items: more, gaps } =
+            execution::load_job_states(&self.store, others, self.context.aws.home(), TIMEOUT).await;
         states.extend(more.0);
         Read { value: JobStates(states), problems: gaps.iter().map(describe_gap).collect() }
     }
@@ -176,13 +176,10 @@ struct Read<T> {
     problems: Vec<String>,
 }
 
-#[derive(Default)]
-struct Problems(Vec<String>);
-
-impl Problems {
-    fn take<T>(&mut self, read: Read<T>) -> T {
-        self.0.extend(read.problems);
-        read.value
+impl<T> Read<T> {
+    fn with_problems_in(self, problems: &mut Vec<String>) -> T {
+        problems.extend(self.problems);
+        self.value
     }
 }
 
@@ -192,19 +189,8 @@ fn describe_unread(what: &str, error: &StoreError) -> String {
 
 async fn read_budgets(store: &Store, config: &Config, now: Timestamp) -> Read<BTreeMap<BudgetHolder, Budget>> {
     let month = &BudgetMonth::containing(now, config).month;
-    let reads = holders_to_read(config).into_iter().map(|holder| async move {
-        let read = store.read_budget(&holder, month).await;
-        (holder, read)
-    });
-    let mut read = Read { value: BTreeMap::new(), problems: Vec::new() };
-    for (holder, answer) in stream::iter(reads).buffered(READS_AT_ONCE).collect::<Vec<_>>().await {
-        match answer {
-            Ok(budget) if budget.etag.is_none() => {}
-            Ok(budget) => drop(read.value.insert(holder, budget.value)),
-            Err(error) => read.problems.push(describe_unread("a budget", &error)),
-        }
-    }
-    read
+    let (value, errors) = read_documents(store, holders_to_read(config), month).await;
+    Read { value, problems: errors.iter().map(|error| describe_unread("a budget", error)).collect() }
 }
 
 /// The unfinished jobs, and the heartbeat of those that have a machine.

@@ -1,8 +1,9 @@
 //! The month that a budget is of.
 
 use jiff::Timestamp;
-use model::config::Config;
+use model::config::{Config, OverBudget};
 
+use super::{Budget, BudgetVerdict};
 use crate::ledger::{CalendarMonth, TimeSpan};
 
 /// A calendar month in the account's time zone.
@@ -49,6 +50,27 @@ impl From<&CalendarMonth> for BudgetMonth {
     fn from(month: &CalendarMonth) -> Self {
         let TimeSpan { from, to } = month.span();
         Self { month: month.to_string(), from, to }
+    }
+}
+
+impl Budget {
+    /// Returns `true` if this document still has to be closed for the month that ended at that moment: some beat saw the month, and none
+    /// its end.
+    #[must_use]
+    pub fn is_open(&self, ended: Timestamp) -> bool {
+        self.as_of.is_some_and(|as_of| as_of < ended)
+    }
+
+    /// Returns the document of a month that is over: without a forecast, and without consequences.
+    #[must_use]
+    pub fn as_past(&self) -> Self {
+        Self {
+            verdict: self.verdict.min(BudgetVerdict::Notify),
+            over_budget: self.over_budget.map(|_| OverBudget::Notify),
+            forecast_usd: None,
+            remedy: Vec::new(),
+            ..self.clone()
+        }
     }
 }
 

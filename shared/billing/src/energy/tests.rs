@@ -1,6 +1,6 @@
 use jiff::tz::TimeZone;
-use model::accelerated_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 use model::fixture::time;
+use model::instance_family::{ACCELERATED_FAMILIES, AcceleratedFamily};
 
 use super::*;
 use crate::ledger::{

@@ -12,8 +12,8 @@ use model::ownership::{owner_of, team_of, value_of};
 use model::volume::Volume;
 
 use super::Tariff;
+use super::observe::{BillingState, LedgerBeat, Sighting};
 use super::run::{PurchaseTerms, RunFacts, RunKind};
-use super::sighting::{BillingState, LedgerBeat, Sighting};
 use crate::price::discount_percent;
 
 /// EC2 took a Spot instance back: terminated it, or stopped it (EC2 API reference, `StateReason`).

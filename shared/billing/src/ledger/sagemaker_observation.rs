@@ -20,9 +20,9 @@ use model::sagemaker::{
 };
 
 use super::Tariff;
+use super::observe::{BillingState, LedgerBeat, Sighting};
 use super::region_observation::KnownPrices;
 use super::run::{PurchaseTerms, RunFacts, RunKind};
-use super::sighting::{BillingState, LedgerBeat, Sighting};
 use crate::price::SageMakerComponent;
 
 /// Resources that run on accelerated instances of `SageMaker` in a region, and the jobs that ended lately.

@@ -1,9 +1,11 @@
 //! Prices by their sources: live, dated, and none.
 
+mod families;
+mod volumes;
+
 use model::config::Config;
-use model::fixture::{InstanceBuilder, NOW, instance, time};
+use model::fixture::{InstanceBuilder, NOW, instance, time, volume};
 use model::instance::{InstanceState, PrepaidCapacity};
-use model::volume::VolumeState;
 
 use super::*;
 
@@ -333,151 +335,7 @@ fn figures_of_tables_are_named_together() {
 
 /// A gp3 volume of 100 GiB as it comes.
 fn gp3() -> Volume {
-    Volume {
-        id: "vol-0abc".into(),
-        region: "us-east-1".into(),
-        zone: "us-east-1a".to_owned(),
-        volume_type: "gp3".to_owned(),
-        size_gib: 100,
-        iops: Some(3_000),
-        throughput_mibps: Some(125),
-        state: VolumeState::Available,
-        attached_to: Vec::new(),
-        multi_attach: false,
-        created_at: time("2026-08-01T12:00:00Z"),
-        tags: BTreeMap::new(),
-        from_snapshot: None,
-        operator: None,
-    }
-}
-
-fn of_type(volume_type: &str, size_gib: u64, iops: Option<u64>) -> Volume {
-    Volume { volume_type: volume_type.to_owned(), size_gib, iops, throughput_mibps: None, ..gp3() }
-}
-
-fn a_month(volume: Volume) -> String {
-    model::money::format_monthly_rate(rate(PriceBook::dated().volume_cost(&volume)))
-}
-
-#[test]
-fn a_volume_costs_its_size() {
-    assert_eq!(a_month(gp3()), "$8.00 a month");
-    assert_eq!(a_month(Volume { size_gib: 1, ..gp3() }), "$0.08 a month");
-    assert_eq!(a_month(of_type("gp2", 16_384, Some(16_000))), "$1,638.40 a month");
-    assert_eq!(a_month(of_type("st1", 500, None)), "$22.50 a month");
-    assert_eq!(a_month(of_type("sc1", 125, None)), "$1.88 a month");
-    assert_eq!(a_month(of_type("standard", 20, None)), "$1.00 a month");
-}
-
-#[test]
-fn a_volume_costs_what_is_provisioned_beyond_the_free_part() {
-    assert_eq!(a_month(Volume { iops: Some(4_000), ..gp3() }), "$13.00 a month");
-    assert_eq!(a_month(Volume { throughput_mibps: Some(1_000), ..gp3() }), "$43.00 a month");
-    assert_eq!(a_month(Volume { iops: Some(16_000), throughput_mibps: Some(1_000), ..gp3() }), "$108.00 a month");
-    assert_eq!(a_month(of_type("io1", 30, Some(300))), "$23.25 a month");
-    assert_eq!(a_month(Volume { iops: None, throughput_mibps: None, ..gp3() }), a_month(gp3()));
-}
-
-#[test]
-fn the_iops_of_io2_cost_less_in_each_tier() {
-    let iops = |iops| a_month(of_type("io2", 1_000, Some(iops)));
-    assert_eq!(iops(100), "$131.50 a month");
-    assert_eq!(iops(32_000), "$2,205.00 a month");
-    assert_eq!(iops(32_002), "$2,205.09 a month");
-    assert_eq!(iops(64_000), "$3,661.00 a month");
-    assert_eq!(iops(64_020), "$3,661.64 a month");
-    assert_eq!(iops(256_000), "$9,776.20 a month");
-}
-
-#[test]
-fn the_price_of_a_volume_is_known_or_not_but_never_guessed() {
-    let unknown = "price unknown";
-    assert_eq!(a_month(Volume { region: "us-east-2".into(), zone: "us-east-2a".to_owned(), ..gp3() }), unknown);
-    assert_eq!(a_month(Volume { zone: "us-east-1-bos-1a".to_owned(), ..gp3() }), unknown);
-    assert_eq!(a_month(Volume { zone: "us-east-1-wl1-bos-wlz-1".to_owned(), ..gp3() }), unknown);
-    assert_eq!(a_month(Volume { zone: String::new(), ..gp3() }), unknown);
-    assert_eq!(a_month(of_type("gp4", 100, Some(3_000))), unknown);
-    assert_eq!(a_month(of_type("io1", 100, None)), unknown);
-    assert_eq!(a_month(of_type("io2", 100, None)), unknown);
-    assert_eq!(a_month(Volume { size_gib: u64::MAX, ..gp3() }), unknown);
-    assert_eq!(a_month(Volume { iops: Some(u64::MAX), ..gp3() }), unknown);
-}
-
-#[test]
-fn a_family_of_a_region_is_one_question() {
-    let wanted = |names: &[(&str, &str)], known: &PriceDocument| {
-        let types = names.iter().map(|(region, name)| (Region::from(*region), TypeName::from(*name))).collect();
-        known.wanted_of_families(&types, &BTreeSet::from(["eu-west-1".into()]), time(NOW)).listed
-    };
-    let family = |region: &str, family| PriceQuery::Family(region.into(), family);
-    let names = [
-        ("us-east-1", "g5.xlarge"),
-        ("us-east-1", "p5.48xlarge"),
-        ("us-east-1", "inf2.xlarge"),
-        ("eu-west-1", "g6.xlarge"),
-    ];
-    assert_eq!(
-        wanted(&names, &PriceDocument::default()),
-        [
-            family("eu-west-1", list::InstanceFamily::Gpu),
-            family("us-east-1", list::InstanceFamily::Gpu),
-            family("us-east-1", list::InstanceFamily::MachineLearning),
-            PriceQuery::Storage("eu-west-1".into()),
-        ]
-    );
-    let mut known = listed(Some(2_000_000), AS_OF);
-    known.learn_storage("eu-west-1".into(), StoragePrices::default(), time(AS_OF));
-    assert_eq!(wanted(&names[..1], &known), []);
-    assert_eq!(wanted(&names[..2], &known), [family("us-east-1", list::InstanceFamily::Gpu)]);
-}
-
-#[test]
-fn a_cache_is_believed_for_a_day() {
-    let kept = |document: PriceDocument| document.cacheable(time(NOW)) != PriceDocument::default();
-    assert!(kept(listed(Some(2_000_000), AS_OF)) && kept(listed(None, AS_OF)));
-    assert!(!kept(listed(Some(2_000_000), "2026-08-31T11:59:59Z")), "older than a day");
-    assert!(!kept(listed(Some(2_000_000), "2026-09-01T12:00:01Z")), "of the future");
-    assert!(!kept(listed(Some(0), AS_OF)) && !kept(listed(Some(u64::MAX), AS_OF)));
-    assert!(!kept(spot()));
-    let of_storage = |usd_micros| {
-        let gib_month = BTreeMap::from([("gp3".to_owned(), usd_micros)]);
-        let mut document = PriceDocument::default();
-        document.learn_storage(
-            "eu-west-1".into(),
-            StoragePrices { gib_month, ..StoragePrices::default() },
-            time(AS_OF),
-        );
-        document
-    };
-    assert!(kept(of_storage(90_000)) && !kept(of_storage(0)));
-    let mut large = PriceDocument::default();
-    for place in 0..20_001 {
-        large.learn_listed("us-east-1".into(), TypeName::new(format!("g{place}.xlarge")), Some(1), time(AS_OF));
-    }
-    assert!(!kept(large));
-}
-
-#[test]
-fn an_answer_of_a_family_adds_what_has_no_price_of_today() {
-    let mut known = listed(Some(2_000_000), AS_OF);
-    let answer = || BTreeMap::from([("g5.xlarge".into(), Some(1_006_000)), ("g6.xlarge".into(), None)]);
-    known.learn_family(&"us-east-1".into(), answer(), time(NOW));
-    let price = |known: &PriceDocument, name: &str| {
-        known.on_demand[&Region::from("us-east-1")][&TypeName::from(name)].usd_micros_per_hour
-    };
-    assert_eq!((price(&known, "g5.xlarge"), price(&known, "g6.xlarge")), (Some(2_000_000), None));
-    let mut old = listed(Some(2_000_000), "2026-08-30T12:00:00Z");
-    old.learn_family(&"us-east-1".into(), answer(), time(NOW));
-    assert_eq!(price(&old, "g5.xlarge"), Some(1_006_000));
-}
-
-#[test]
-fn the_younger_of_two_list_prices_counts() {
-    let mut known = listed(Some(1_000_000), "2026-08-31T00:00:00Z");
-    known.merge(listed(Some(2_000_000), AS_OF));
-    assert_eq!(known, listed(Some(2_000_000), AS_OF));
-    known.merge(listed(Some(1_000_000), "2026-08-31T00:00:00Z"));
-    assert_eq!(known, listed(Some(2_000_000), AS_OF));
+    Volume { size_gib: 100, ..volume().build() }
 }
 
 /// Figures of each source, in several regions.

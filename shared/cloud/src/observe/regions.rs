@@ -42,4 +42,49 @@ async fn enabled(aws: &Aws) -> Observation<Region> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::replay::{ReplayAnswer, aws};
+
+    fn names(seen: &Observation<Region>) -> Vec<&str> {
+        seen.items.iter().map(Region::as_str).collect()
+    }
+
+    #[tokio::test]
+    async fn configured_regions_cost_no_call() {
+        let (aws, calls) = aws(|_| ReplayAnswer::error("Unexpected", "call"));
+        let config = Config {
+            regions: vec!["eu-west-1".into(), "eu-central-1".into(), "eu-west-1".into()],
+            ..Config::default()
+        };
+        let seen = regions(&aws, &config).await;
+        assert_eq!((names(&seen), calls.names().len()), (vec!["eu-central-1", "eu-west-1"], 0));
+    }
+
+    #[tokio::test]
+    async fn without_configuration_all_that_are_enabled() {
+        let (aws, calls) = aws(|_| {
+            let item = |name| format!("<item><regionName>{name}</regionName></item>");
+            ReplayAnswer::ok(format!("<regionInfo>{}{}</regionInfo>", item("us-east-1"), item("ap-south-1")))
+        });
+        let seen = regions(&aws, &Config::default()).await;
+        assert_eq!((names(&seen), seen.gaps.len()), (vec!["ap-south-1", "us-east-1"], 0));
+        assert_eq!(calls.said(), ["DescribeRegions "], "AllRegions would name those that are not enabled");
+    }
+
+    #[tokio::test]
+    async fn without_a_list_of_regions_only_home_is_observed() {
+        let (aws, _) = aws(|_| ReplayAnswer::error("UnauthorizedOperation", "No"));
+        let seen = regions(&aws, &Config::default()).await;
+        assert_eq!(names(&seen), ["us-east-1"]);
+        assert!(seen.gaps[0].error.ends_with("grant ec2:DescribeRegions to the role that asked"), "{:?}", seen.gaps);
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_any_region_is_no_answer() {
+        let (aws, _) = aws(|_| ReplayAnswer::ok("<regionInfo></regionInfo>".to_owned()));
+        let seen = regions(&aws, &Config::default()).await;
+        assert_eq!(names(&seen), ["us-east-1"]);
+        assert!(seen.gaps[0].error.contains("names no region"), "{:?}", seen.gaps);
+    }
+}

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
-use model::observation::{Gap, GapKind, Observation};
+use model::observation::{Gap, GapKind, Observation, Observed};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
 use ports::{Hosts, VolumeCloud};
 
@@ -48,7 +48,7 @@ impl VolumeCloud for Aws {
         asks: &[VolumeUseQuery],
         now: Timestamp,
         timeout: Duration,
-    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+    ) -> Observed<BTreeMap<ResourceId, VolumeUse>> {
         volume_uses(self, region, asks, now, timeout).await
     }
 

@@ -12,7 +12,7 @@ use model::config::Config;
 use model::fixture::{NOW, time, untagged};
 use model::id::{Region, ResourceId};
 use model::instance::{Accelerator, Instance};
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, Observed};
 use model::usage::{
     DecisiveSeries, DeviceReport, MetricSeries, MetricSignal, PERIOD, QueryDepth, QueryResult, UnknownUsage, Usage,
     UsageQuery, UsageWindow, WINDOW_MAX,
@@ -112,7 +112,7 @@ async fn query_usages(
     let config = Config::default();
     let region = Region::from("us-east-1");
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, gaps) = usages(&aws, &region, &asks, lines, now(), TIMEOUT).await;
+    let Observed { items: found, gaps } = usages(&aws, &region, &asks, lines, now(), TIMEOUT).await;
     (usages_of(found), gaps, calls)
 }
 
@@ -261,7 +261,7 @@ async fn told_at_depth(
     let asks = [UsageQuery { depth, ..UsageQuery::in_full(&one[0], window()) }];
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
+    let Observed { items: found, gaps } = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     assert_eq!(gaps, []);
     (found, calls)
 }
@@ -286,7 +286,7 @@ async fn what_showed_work_is_asked_with_the_cpu() {
     let asks = [UsageQuery { likely: Some(evidence.clone()), ..UsageQuery::in_full(&one[0], window()) }];
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, _) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
+    let Observed { items: found, .. } = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     let QueryResult::Answered(Usage::Busy(busy), shown_by) = &found["i-1"] else { panic!("{found:?}") };
     assert_eq!((busy.until, shown_by), (window().to, &Some(evidence)));
     assert_eq!(calls.names(), ["GetMetricData"]);
@@ -309,7 +309,7 @@ async fn series_are_listed_once_for_all_parts_of_the_first_round() {
         instances.iter().map(|instance| UsageQuery::in_full(instance, sixty_days)).collect();
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
-    let (found, gaps) = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
+    let Observed { items: found, gaps } = usages(&aws, &"us-east-1".into(), &asks, lines, now(), TIMEOUT).await;
     assert_eq!((found.len(), gaps.len()), (40, 0));
     assert_eq!(calls.names().iter().filter(|name| *name == "ListMetrics").count(), 2, "of utilisation and of power");
 }

@@ -9,7 +9,7 @@ use aws_sdk_cloudwatch::Client;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use model::id::{Region, ResourceId};
-use model::observation::Gap;
+use model::observation::Observed;
 use model::usage::{MetricSeries, Statistic};
 use model::volume::{VolumeUse, VolumeUseQuery};
 use plan::report::RunUsage;
@@ -29,7 +29,7 @@ pub async fn volume_uses(
     asks: &[VolumeUseQuery],
     now: Timestamp,
     timeout: Duration,
-) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+) -> Observed<BTreeMap<ResourceId, VolumeUse>> {
     let client = aws.cloudwatch(region);
     let (mut found, mut errors) = (BTreeMap::new(), Vec::new());
     let all = async {
@@ -54,7 +54,7 @@ pub async fn volume_uses(
     if tokio::time::timeout(timeout, all).await.is_err() {
         errors.push(CallError::timed_out(GET_METRIC_DATA, region, timeout));
     }
-    (found, gaps(errors))
+    Observed { items: found, gaps: gaps(errors) }
 }
 
 /// Sends one call. Returns the use of the volumes that were answered in full.

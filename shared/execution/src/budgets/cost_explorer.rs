@@ -11,7 +11,7 @@ use ports::BudgetCloud;
 use reaping::policy::Policy;
 
 use super::ledgers::LedgerSummary;
-use super::{BeatDocuments, timed_out};
+use super::{BeatDocuments, in_time, timed_out};
 use crate::Run;
 
 const CALL: &str = "ce:GetCostAndUsage";
@@ -32,18 +32,15 @@ pub(super) async fn renew(
     let mut by_type = BTreeMap::<TypeName, Amount>::new();
     for region in &ledgers.regions {
         let month = CalendarMonth::containing(run.now, &policy.config.account.zone());
-        let read = tokio::time::timeout(run.timeout(), run.store.read_ledger(&month, region)).await;
-        let Ok(read) = read else {
-            return Some(timed_out(run.timeout(), region, "s3:GetObject", &format!("the ledger of {month}")));
-        };
-        match read {
+        let (read, what) = (run.store.read_ledger(&month, region), || format!("the ledger of {month}"));
+        match in_time(read, run.timeout(), region, "s3:GetObject", what).await {
             Ok(ledger) => {
                 for (name, amount) in billed::by_type([&ledger.value], days) {
                     let sum = by_type.entry(name).or_default();
                     *sum = *sum + amount;
                 }
             }
-            Err(error) => return Some(error.gap(region)),
+            Err(gap) => return Some(gap),
         }
     }
     let gap = match tokio::time::timeout(run.timeout(), run.cloud.billed(days)).await {

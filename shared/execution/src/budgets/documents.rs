@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use billing::budget::{
-    Budget, BudgetBooks, BudgetHolder, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, MachineFacts,
-    ReservationTimes,
+    Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, MachineFacts,
+    ReservationTimes, STALE_AFTER,
 };
 use billing::ledger::CalendarMonth;
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
 use model::id::ResourceId;
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, Observed};
 use ports::{BudgetCloud, StoreError, Versioned};
 use reaping::policy::Policy;
 
 use super::ledgers::LedgerSummary;
-use super::{BeatDocuments, BudgetMonths, closing, cost_explorer, timed_out};
+use super::{BeatDocuments, BudgetMonths, cost_explorer, in_time};
 use crate::{AT_ONCE, Run};
 
 /// Period at the beginning of a month in which the previous month's documents are read, to carry their reservations over. The first beat of
@@ -62,13 +62,12 @@ impl LoadedBudgets {
         holders: BTreeSet<BudgetHolder>,
         months: &BudgetMonths,
     ) -> Self {
-        let (stored, mut gaps) = read(run, &holders, &months.this).await;
+        let Observed { items: stored, mut gaps } = read(run, &holders, &months.this).await;
         let is_young = run.now.duration_since(months.this.span().from) < CARRY_OVER_TIME;
         let is_new = |holder: &BudgetHolder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
         let holders_before: BTreeSet<BudgetHolder> =
             holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
-        let (stored_before, read_gaps) = read(run, &holders_before, &months.previous).await;
-        gaps.extend(read_gaps);
+        let stored_before = read(run, &holders_before, &months.previous).await.with_gaps_in(&mut gaps);
         Self { holders, stored, holders_before, stored_before, gaps }
     }
 
@@ -102,7 +101,7 @@ pub(super) async fn renewed(
     ledgers: &LedgerSummary,
     machines: &BTreeMap<ResourceId, MachineFacts>,
     documents: LoadedBudgets,
-) -> (UpdatedBudgets, Vec<Gap>) {
+) -> Observed<UpdatedBudgets> {
     let LedgerSummary { spends, is_whole, is_before_whole, .. } = ledgers;
     let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
     let (holders, left_out) = {
@@ -134,16 +133,11 @@ pub(super) async fn renewed(
         };
         let renewable = stored.into_iter().filter(|(holder, one)| is_complete(holder, &one.value));
         let writes = stream::iter(renewable).map(|(holder, one)| renew(run, &books, &months.this, holder, one));
-        for (holder, written) in writes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-            match written {
-                Ok(budget) => drop(budgets.insert(holder, budget)),
-                Err(gap) => gaps.push(gap),
-            }
-        }
+        let written = writes.buffer_unordered(AT_ONCE).collect::<Observed<BTreeMap<_, _>>>().await;
+        budgets.extend(written.with_gaps_in(&mut gaps));
     }
-    let (closed, closing_gaps) = closing::closed(run, policy, months, ledgers, stored_before).await;
-    gaps.extend(closing_gaps);
-    (UpdatedBudgets { budgets, closed }, gaps)
+    let closed = closed(run, policy, months, ledgers, stored_before).await.with_gaps_in(&mut gaps);
+    Observed { items: UpdatedBudgets { budgets, closed }, gaps }
 }
 
 /// The account's document includes the spend of teams without a document.
@@ -159,25 +153,13 @@ async fn read(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     holders: &BTreeSet<BudgetHolder>,
     month: &CalendarMonth,
-) -> (StoredBudgets, Vec<Gap>) {
+) -> Observed<StoredBudgets> {
     let month = &month.to_string();
     let reads = stream::iter(holders).map(|holder| async move {
-        let read = tokio::time::timeout(run.timeout(), run.store.read_budget(holder, month)).await;
-        let home = run.cloud.home();
-        let read = match read {
-            Ok(read) => read.map_err(|error| error.gap(home)),
-            Err(_) => Err(timed_out(run.timeout(), home, "s3:GetObject", &format!("a budget of {month}"))),
-        };
-        (holder.clone(), read)
+        let (read, what) = (run.store.read_budget(holder, month), || format!("a budget of {month}"));
+        (holder.clone(), in_time(read, run.timeout(), run.cloud.home(), "s3:GetObject", what).await)
     });
-    let (mut stored, mut gaps) = (StoredBudgets::new(), Vec::new());
-    for (holder, read) in reads.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-        match read {
-            Ok(one) => drop(stored.insert(holder, one)),
-            Err(gap) => gaps.push(gap),
-        }
-    }
-    (stored, gaps)
+    reads.buffer_unordered(AT_ONCE).collect().await
 }
 
 /// Writes a document over the version that was read, or over one that another run wrote since.
@@ -207,10 +189,29 @@ pub(super) async fn renew(
             written => written.map(|()| budget),
         }
     };
-    let home = run.cloud.home();
-    let written = match tokio::time::timeout(run.timeout(), write).await {
-        Ok(written) => written.map_err(|error| error.gap(home)),
-        Err(_) => Err(timed_out(run.timeout(), home, "s3:PutObject", &format!("a budget of {month}"))),
-    };
+    let what = || format!("a budget of {month}");
+    let written = in_time(write, run.timeout(), run.cloud.home(), "s3:PutObject", what).await;
     (holder, written)
+}
+
+/// Closes the open documents from ledgers that all include the month's end, and returns them. The ledger of a region that is no longer observed
+/// never does: it is awaited for an hour.
+pub(super) async fn closed(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    policy: &Policy,
+    months: &BudgetMonths,
+    ledgers: &LedgerSummary,
+    stored: StoredBudgets,
+) -> Observed<BTreeMap<BudgetHolder, Budget>> {
+    let period = BudgetMonth::from(&months.previous);
+    let waited = run.now.duration_since(period.to) > STALE_AFTER;
+    let is_known = ledgers.is_before_whole && (ledgers.knows_end_of_before || waited);
+    // Without the ledgers of that month its total is unknown.
+    let Some(spends) = ledgers.closing.as_ref().filter(|_| is_known) else { return Observed::default() };
+    let nothing = BTreeMap::new();
+    let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
+    let books = BudgetBooks::closing(terms, spends, &nothing, period.clone());
+    let open = stored.into_iter().filter(|(_, one)| one.value.is_open(period.to));
+    let writes = stream::iter(open).map(|(holder, one)| renew(run, &books, &months.previous, holder, one));
+    writes.buffer_unordered(AT_ONCE).collect().await
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use billing::budget::{LOOKS_BACK, LedgerSpends, ReservationTimes};
 use billing::ledger::{CalendarMonth, FoldLimits, Ledger};
 use model::id::Region;
-use model::observation::Gap;
+use model::observation::{Gap, Observed};
 use ports::BudgetCloud;
 
-use super::{BeatDocuments, BudgetMonths, RegionBeats, timed_out};
+use super::{BeatDocuments, BudgetMonths, RegionBeats, in_time, timed_out};
 use crate::Run;
 
 /// The timeout of a ledger after another one timed out: all are in one bucket.
@@ -41,7 +41,7 @@ pub(super) async fn kept(
     regions: &[Region],
     beats: &RegionBeats,
     moments: &ReservationTimes<'_>,
-) -> (LedgerSummary, Vec<Gap>) {
+) -> Observed<LedgerSummary> {
     let end_of_before = months.this.span().from;
     let looks_back = run.now.duration_since(end_of_before) < LOOKS_BACK;
     let looked_back = looks_back.then_some(&months.previous);
@@ -89,7 +89,7 @@ pub(super) async fn kept(
             closing.add_region(Some(&before), None, moments, end_of_before);
         }
     }
-    (ledgers, gaps)
+    Observed { items: ledgers, gaps }
 }
 
 /// The regions that have a ledger of that month.
@@ -97,11 +97,8 @@ async fn with_ledger(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     month: &CalendarMonth,
 ) -> Result<Vec<Region>, Gap> {
-    let home = run.cloud.home();
-    match tokio::time::timeout(run.timeout(), run.store.list_ledgers(month)).await {
-        Ok(listed) => listed.map_err(|error| error.gap(home)),
-        Err(_) => Err(timed_out(run.timeout(), home, "s3:ListBucket", &format!("the list of the ledgers of {month}"))),
-    }
+    let (list, what) = (run.store.list_ledgers(month), || format!("the list of the ledgers of {month}"));
+    in_time(list, run.timeout(), run.cloud.home(), "s3:ListBucket", what).await
 }
 
 async fn update_ledger_in_time(

@@ -7,13 +7,13 @@ use futures::{StreamExt, stream};
 use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
-use model::observation::Gap;
+use model::observation::Observed;
 use model::usage::ActivityCache;
-use ports::{BudgetCloud, StoreError};
+use ports::BudgetCloud;
 use reaping::instances::machine_facts;
 use reaping::policy::Policy;
 
-use super::{BeatDocuments, timed_out};
+use super::{BeatDocuments, in_time};
 use crate::bugs::or_gap;
 use crate::{AT_ONCE, Run};
 
@@ -22,34 +22,33 @@ pub(super) async fn read_machine_facts(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
     instances: &[Instance],
-) -> (BTreeMap<ResourceId, MachineFacts>, Vec<Gap>) {
+) -> Observed<BTreeMap<ResourceId, MachineFacts>> {
     if !has_budget(&policy.config) {
-        return (BTreeMap::new(), Vec::new());
+        return Observed::default();
     }
     let running = || instances.iter().filter(|instance| instance.state == InstanceState::Running);
     let regions: BTreeSet<&Region> = running().map(|instance| &instance.region).collect();
     let reads = stream::iter(regions).map(|region| async move {
-        let read = tokio::time::timeout(run.timeout(), run.store.read_activity(region)).await;
-        let read = match read {
-            Ok(read) => read.map(|one| one.value).map_err(|error: StoreError| error.gap(region)),
-            Err(_) => Err(timed_out(run.timeout(), region, "s3:GetObject", "the use of instances")),
-        };
-        (region, read)
+        let what = || "the use of instances".to_owned();
+        (region, in_time(run.store.read_activity(region), run.timeout(), region, "s3:GetObject", what).await)
     });
     let (mut facts, mut gaps) = (BTreeMap::new(), Vec::new());
     let mut reads = reads.buffer_unordered(AT_ONCE);
     while let Some((region, read)) = reads.next().await {
-        let activity = read.unwrap_or_else(|gap| {
-            gaps.push(gap);
-            ActivityCache::default()
-        });
+        let activity = read.map_or_else(
+            |gap| {
+                gaps.push(gap);
+                ActivityCache::default()
+            },
+            |read| read.value,
+        );
         for instance in running().filter(|instance| instance.region == *region) {
             let id = &instance.id;
             let known = or_gap((region, id), &mut gaps, || machine_facts(instance, &activity, policy, run.now));
             facts.extend(known.map(|known| (id.clone(), known)));
         }
     }
-    (facts, gaps)
+    Observed { items: facts, gaps }
 }
 
 fn has_budget(config: &Config) -> bool {

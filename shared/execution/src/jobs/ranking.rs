@@ -8,7 +8,7 @@ use futures::future::join_all;
 use jobs::machine_role::depends_on_jobs;
 use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, LaunchPolicy, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
-use model::observation::{Gap, GapKind};
+use model::observation::{Gap, GapKind, Observed};
 use ports::{CallErrorKind, JobCloud};
 
 use super::{JobRunDocuments, JobsRun};
@@ -136,7 +136,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let policy = LaunchPolicy { config: self.config, team: &job.job.team };
         let timeout = run.timeout().min(PRICES_TIMEOUT);
         let wanted = |known: &PriceDocument| prices_wanted(&job.terms, pools, known, policy, now);
-        let (book, gaps) = self.prices.ask(run, self.config, (now, timeout), wanted).await;
+        let Observed { items: book, gaps } = self.prices.ask(run, self.config, (now, timeout), wanted).await;
         for gap in gaps {
             self.gap(gap);
         }

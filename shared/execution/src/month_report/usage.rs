@@ -7,7 +7,7 @@ use billing::ledger::Ledger;
 use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
-use model::observation::Gap;
+use model::observation::Observed;
 use ports::{CallError, ReportCloud};
 use recommend::usage::{DeviceSamples, InstanceUsage, dearest, is_looked_at};
 use report::{MonthFacts, SeenInstances, UsageFacts};
@@ -30,11 +30,11 @@ pub(super) async fn read(
     config: &Config,
     facts: &MonthFacts,
     timeout: Duration,
-) -> (Option<UsageFacts>, Vec<Gap>) {
+) -> Observed<Option<UsageFacts>> {
     let first_region = |ledger: &Ledger| ledger.runs().find_map(|run| run.region.cloned());
     let regions: Vec<Region> = facts.ledgers.iter().filter_map(first_region).collect();
     if facts.ledgers.is_empty() || !facts.is_recent() {
-        return (None, Vec::new());
+        return Observed::default();
     }
     let until = Instant::now() + timeout;
     let seen = cloud.instances(&regions, timeout).await;
@@ -73,7 +73,7 @@ pub(super) async fn read(
         }
     }
     usage.is_incomplete = !gaps.is_empty();
-    (Some(usage), gaps)
+    Observed { items: Some(usage), gaps }
 }
 
 fn late(call: &'static str, region: &Region, timeout: Duration) -> CallError {

@@ -10,7 +10,7 @@ use jobs::{Job, JobId};
 use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
-use model::observation::{Gap, GapKind, Observation};
+use model::observation::{Gap, GapKind, Observation, Observed};
 use model::volume::{ObservedStorage, Volume, VolumeUse, VolumeUseQuery};
 use plan::{Action, Step};
 use ports::{Hosts, JobDocuments, StoreError, Versioned, VolumeCloud};
@@ -110,7 +110,7 @@ impl VolumeCloud for Session {
         asks: &[VolumeUseQuery],
         _now: Timestamp,
         _timeout: Duration,
-    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+    ) -> Observed<BTreeMap<ResourceId, VolumeUse>> {
         let (mut account, now) = (self.account(), self.now());
         let account = &mut *account;
         let mut answers = BTreeMap::new();

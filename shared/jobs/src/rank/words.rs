@@ -6,7 +6,7 @@ use std::fmt::Display;
 use model::id::{Region, TypeName};
 use model::money::Rate;
 
-use super::hardware::USUAL_ARCHITECTURE;
+use super::USUAL_ARCHITECTURE;
 use super::left_out::RejectedPool;
 use super::{CapacityPool, MIB_PER_GIB, PriceObjection};
 use crate::{GpuSpec, JobTerms, Lifecycle, MachineSpec};

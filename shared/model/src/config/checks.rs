@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use serde::de::{IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::sections::TeamConfig;
+use super::account::TeamConfig;
 use crate::curfew_tags::TAG_KEY_CHARACTERS_MAX;
 use crate::duration;
 use crate::fault::InvalidValue;

@@ -5,11 +5,11 @@
 use toml::de::DeTable;
 
 use super::{Config, OverBudget, RuleAction, SharedRole, TeamConfig};
-use crate::accelerated_family::AcceleratedFamily;
 use crate::document::{KEY_CHARACTERS_MAX, PROBLEM_CHARACTERS_MAX, dotted, position, written_at};
 use crate::fault::shortened;
 use crate::id::TeamName;
 use crate::image_source::ImageSource;
+use crate::instance_family::AcceleratedFamily;
 use crate::mode::Mode;
 use crate::notification_log::NO_TEAM;
 use crate::team_role::{TEAM_ROLE_PREFIX, team_role};

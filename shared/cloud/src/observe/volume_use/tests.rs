@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_smithy_cbor::Encoder;
-use model::observation::GapKind;
+use model::observation::{Gap, GapKind, Observed};
 
 use super::*;
 use crate::observe::batch::QUERIES_MAX;
@@ -48,7 +48,8 @@ async fn found(
     script: impl Fn(&Called) -> ReplayAnswer + Send + Sync + 'static,
 ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>, ReplayedCalls) {
     let (aws, calls) = aws(script);
-    let (found, gaps) = volume_uses(&aws, &"us-east-1".into(), asks, time("2026-09-01T12:00:00Z"), TIMEOUT).await;
+    let Observed { items: found, gaps } =
+        volume_uses(&aws, &"us-east-1".into(), asks, time("2026-09-01T12:00:00Z"), TIMEOUT).await;
     (found, gaps, calls)
 }
 
@@ -212,7 +213,8 @@ async fn what_was_answered_in_time_stays() {
         |call: &Called| if call.parameters[0].contains("vol-1") { ReplayAnswer::Silence } else { nothing_of_many() };
     let (aws, _) = aws(script);
     let now = time("2026-09-01T12:00:00Z");
-    let (found, gaps) = volume_uses(&aws, &"us-east-1".into(), &asks_of_two_calls(), now, Duration::from_secs(1)).await;
+    let Observed { items: found, gaps } =
+        volume_uses(&aws, &"us-east-1".into(), &asks_of_two_calls(), now, Duration::from_secs(1)).await;
     assert_eq!(found, many_unused());
     assert_eq!(gaps.len(), 1);
     assert!(gaps[0].error.contains("no complete answer within 1 s"), "{gaps:?}");
