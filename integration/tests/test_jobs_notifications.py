@@ -109,9 +109,10 @@ def test_what_a_limit_of_the_job_ended_is_not_retried(jobs: JobAccount) -> None:
 def test_a_machine_that_expired_is_not_called_cancelled(jobs: JobAccount) -> None:
     job = jobs.running()
     machine = job.machine
-    jobs.aws.set_instance(machine, launch_time=ago(minutes=10))
-    jobs.tag(machine, expires_at=rfc3339(ago(minutes=1)))
-    seen = {"since": rfc3339(ago(minutes=10)), "expiry_seen": rfc3339(ago(minutes=1))}
+    launched, expired = ago(minutes=10), rfc3339(ago(minutes=1))
+    jobs.aws.set_instance(machine, launch_time=launched)
+    jobs.tag(machine, expires_at=expired)
+    seen = {"since": rfc3339(launched), "expiry_seen": expired}
     jobs.put("notices/reap-instances/us-east-1.json", json.dumps({"schema": 2, "resources": {machine: seen}}).encode())
     with Function(binary("reap-instances"), env=jobs.environment()) as reaper:
         reaper.invoke(scheduled("reap-instances"))
