@@ -2,6 +2,7 @@
 //!
 //! The reader skips unknown elements, at any depth. An answer that is not well-formed to its end is an error, never a shorter list.
 
+mod skip;
 #[cfg(feature = "operator")]
 mod tree;
 
@@ -119,6 +120,7 @@ pub(super) fn tag(document: &mut XmlReader<'_>, tags: &mut Tags) -> Result<(), X
 /// A position in the answer. Every call that opens an element is followed by one that reads it to its end.
 pub(super) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
+    text: &'a str,
     root: &'a str,
 }
 
@@ -126,7 +128,7 @@ impl<'a> XmlReader<'a> {
     fn new(text: &'a str, root: &'a str) -> Self {
         let mut reader = Reader::from_str(text);
         reader.config_mut().expand_empty_elements = true;
-        Self { reader, root }
+        Self { reader, text, root }
     }
 
     fn something_else(&self, found: String) -> XmlError {
@@ -159,7 +161,14 @@ impl<'a> XmlReader<'a> {
         }
     }
 
+    /// Reads the open child to its end.
     pub(super) fn skip(&mut self, child: &BytesStart<'_>) -> Result<(), XmlError> {
+        let rest = *self.reader.get_ref();
+        let (before, content) = self.text.split_at(self.text.len().saturating_sub(rest.len()));
+        let is_empty_tag = before.ends_with("/>");
+        if !is_empty_tag && let Some(end) = skip::find_end_tag(content.as_bytes()) {
+            *self.reader.get_mut() = &rest[end..];
+        }
         self.reader.read_to_end(child.name())?;
         Ok(())
     }
