@@ -123,15 +123,18 @@ pub struct RunCost {
 impl<F> RankedPlace<F> {
     /// The least time that it takes, with loading its data.
     fn least_seconds(&self) -> Option<u64> {
-        let loading = self.data.and_then(|data| data.load_seconds_least).unwrap_or_default();
+        let loading = self.data.map_or(Some(0), |data| data.load_seconds_least)?;
         self.run.map(|run| run.least_seconds.saturating_add(loading))
     }
 
-    /// Milligrams of operational carbon at full power, for the least time of the run or for an hour.
-    fn most_carbon(&self) -> Option<u64> {
+    /// Milligrams of operational carbon at full power, for the least time of the run; of no run at all, for an hour.
+    fn most_carbon(&self, duration: &RunDuration) -> Option<u64> {
         let carbon = self.footprint_per_hour.operational;
         let per_hour = carbon.known().filter(|_| carbon.is_complete())?.high();
-        let seconds = if self.run.is_some() { self.least_seconds()? } else { HOUR_SECONDS };
+        let seconds = match duration {
+            RunDuration::Unknown => HOUR_SECONDS,
+            RunDuration::Seconds(_) | RunDuration::Tokens(_) => self.least_seconds()?,
+        };
         let milligrams = u128::from(per_hour) * u128::from(seconds) / u128::from(HOUR_SECONDS);
         Some(u64::try_from(milligrams).unwrap_or(u64::MAX))
     }
@@ -164,7 +167,7 @@ pub fn rank_places<F: Clone>(
             places.push(place(request, offer, (lifecycle, fit.clone(), footprint.clone()), facts));
         }
     }
-    places.sort_by(|one, other| order(one, request.rank_by).cmp(&order(other, request.rank_by)));
+    places.sort_by(|one, other| order(one, request).cmp(&order(other, request)));
     places
 }
 
@@ -240,16 +243,18 @@ impl RunCost {
         let egress = data.map(|data| data.egress).unwrap_or_default();
         let loading = data.and_then(|data| data.load_seconds_least).unwrap_or_default();
         let amount = |seconds: u64| Amount::from_rate(rate, seconds.saturating_add(loading)) + egress;
-        Self { least: amount(run.least_seconds), most: run.most_seconds.map(amount) }
+        // The time to load is known from below alone.
+        Self { least: amount(run.least_seconds), most: run.most_seconds.map(amount).filter(|_| data.is_none()) }
     }
 }
 
-fn order<F>(place: &RankedPlace<F>, rank_by: RankBy) -> impl Ord + use<'_, F> {
+fn order<'p, F>(place: &'p RankedPlace<F>, request: &PlacementRequest) -> impl Ord + use<'p, F> {
+    let rank_by = request.rank_by;
     let least = place.cost.map(|cost| cost.least);
     let figure = match rank_by {
         RankBy::Price => None,
         RankBy::Time => Some(place.least_seconds()),
-        RankBy::Carbon => Some(place.most_carbon()),
+        RankBy::Carbon => Some(place.most_carbon(&request.duration)),
     };
     (
         place.usd_per_hour.is_none() && rank_by == RankBy::Price,

@@ -289,8 +289,13 @@ fn divide_into_heads(keys: &ConfigKeys<'_>, hidden: u32, heads: u32) -> Result<u
 fn latent(keys: &ConfigKeys<'_>) -> Result<Option<(LatentAttention, u32)>, HfConfigError> {
     let Some(kv_rank) = keys.number(&["kv_lora_rank"])? else { return Ok(None) };
     let names = ["qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"];
-    let [nope, rope_dim, value_dim] =
+    let [nope, rope_dim, mut value_dim] =
         [keys.number(&names[..1])?, keys.number(&names[1..2])?, keys.number(&names[2..])?];
+    if value_dim.is_none() && model_type(keys) == "minicpm3" {
+        // `v_head_dim = hidden_size // num_attention_heads` (`modeling_minicpm.py` beside the weights).
+        let (hidden, heads) = (keys.number(&["hidden_size"])?, keys.number(&["num_attention_heads"])?);
+        value_dim = hidden.zip(heads).and_then(|(hidden, heads)| hidden.checked_div(heads));
+    }
     let (Some(nope), Some(rope_dim), Some(value_dim)) = (nope, rope_dim, value_dim) else {
         let missing = names.iter().filter(|name| !keys.has(name)).map(|name| (*name).to_owned()).collect();
         return Err(HfConfigError::MissingKeys { model_type: model_type(keys), keys: missing });
@@ -306,7 +311,9 @@ fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<
         return Ok(Some(SlidingWindow { tokens, layers: layers - layers / interval }));
     }
     let Some(tokens) = keys.number(&["sliding_window"])?.filter(|tokens| *tokens > 0) else { return Ok(None) };
-    if !keys.boolean("use_sliding_window", true) {
+    // Qwen: off, unless it is written; and the first layers see everything (transformers, `configuration_qwen2.py`).
+    let first_full = keys.number(&["max_window_layers"])?;
+    if !keys.boolean("use_sliding_window", first_full.is_none()) {
         return Ok(None);
     }
     let listed = keys.count_in_list("layer_types", "sliding_attention");
@@ -318,6 +325,7 @@ fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<
         let layers = listed.unwrap_or_else(|| layers.saturating_mul(local) / all.max(1)).min(layers);
         return Ok((layers > 0).then_some(SlidingWindow { tokens, layers }));
     }
+    let layers = layers - first_full.unwrap_or_default().min(layers);
     let pattern = keys.number(&["sliding_window_pattern"])?.or(family.window_pattern).filter(|pattern| *pattern > 0);
     // Each so manieth layer sees everything.
     let windowed = listed.unwrap_or_else(|| layers - pattern.map_or(0, |pattern| layers / pattern)).min(layers);

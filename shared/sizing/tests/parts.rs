@@ -117,6 +117,29 @@ fn a_model_with_other_layers_than_a_transformer_is_refused() {
     assert!(read_hf_config(&config(r#", "is_encoder_decoder": false, "layer_types": ["full_attention"]"#)).is_ok());
 }
 
+/// A Molmo counts both halves of its gated MLP as one size, and a `CogVLM` has a second set of matrices for images.
+#[test]
+fn an_unknown_type_of_another_shape_is_refused() {
+    for key in [r#""weight_tying": true"#, r#""layer_norm_type": "rms""#, r#""vision_config": {"image_size": 490}"#] {
+        let refusal =
+            read_hf_config(&config(&format!(", {key}")).replace("llama", "tomorrow")).unwrap_err().to_string();
+        assert!(refusal.contains("so it is not sized; the number of parameters instead"), "{refusal}");
+    }
+}
+
+/// `MiniCPM-2B` has 2.72 billion parameters, and one matrix of its vocabulary.
+#[test]
+fn what_a_configuration_leaves_out_is_the_default_of_its_type() {
+    let minicpm = r#"{"model_type": "minicpm", "num_hidden_layers": 40, "hidden_size": 2304, "num_attention_heads": 36,
+        "num_key_value_heads": 36, "intermediate_size": 5760, "vocab_size": 122753, "hidden_act": "silu"}"#;
+    let total = |file: &str| read_hf_config(file).unwrap().parameters().total;
+    assert_eq!(total(minicpm) / 1_000_000, 2_724);
+    let latent = r#"{"model_type": "minicpm3", "num_hidden_layers": 62, "hidden_size": 2560, "num_attention_heads": 40,
+        "num_key_value_heads": 40, "intermediate_size": 6400, "vocab_size": 73448, "hidden_act": "silu", "q_lora_rank": 768,
+        "kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32}"#;
+    assert_eq!(total(latent) / 10_000_000, 407);
+}
+
 #[test]
 fn heads_that_do_not_divide_are_refused_with_their_keys() {
     let check = |heads: &str, expect: Option<&str>| {
@@ -194,6 +217,12 @@ fn windows_and_latent_attention_shrink_the_kv_cache() {
     assert_eq!(whole, 2 * 32 * 4_096 * 32_768 * 2);
     assert_eq!(cache(&config(r#", "sliding_window": 4096"#)), whole / 8);
     assert_eq!(cache(&config(r#", "sliding_window": 4096, "use_sliding_window": false"#)), whole);
+    // Qwen: off unless it is written, and not in the first layers.
+    assert_eq!(cache(&config(r#", "sliding_window": 4096, "max_window_layers": 32"#)), whole);
+    let qwen =
+        |first: u32| format!(r#", "sliding_window": 4096, "use_sliding_window": true, "max_window_layers": {first}"#);
+    assert_eq!(cache(&config(&qwen(32))), whole);
+    assert_eq!(cache(&config(&qwen(16))), whole / 2 + whole / 16);
     let listed =
         format!(r#", "sliding_window": 4096, "layer_types": [{}]"#, vec![r#""sliding_attention""#; 40].join(","));
     assert_eq!(cache(&config(&listed)), whole / 8, "more layers than there are");

@@ -129,7 +129,7 @@ impl VolumeCloud for Session {
             answers.insert(ask.volume.clone(), used);
         }
         let gaps = Vec::from_iter((!complete).then(|| gap(region, "cloudwatch:GetMetricData")));
-        (answers, gaps)
+        Observed { items: answers, gaps }
     }
 }
 

@@ -161,7 +161,7 @@ fn by_carbon_a_place_without_a_factor_comes_last() {
     let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
     let by_carbon = PlacementRequest { rank_by: RankBy::Carbon, ..request() };
     let places = rank_places(&by_carbon, &offers, facts, at_least(8));
-    let carbon: Vec<Option<u64>> = places.iter().map(RankedPlace::most_carbon).collect();
+    let carbon: Vec<Option<u64>> = places.iter().map(|place| place.most_carbon(&by_carbon.duration)).collect();
     let known = carbon.iter().take_while(|carbon| carbon.is_some()).count();
     assert!(carbon[known..].iter().all(Option::is_none) && carbon.len() == known + 2, "{carbon:?}");
     assert!(carbon[..known].is_sorted());
@@ -169,6 +169,20 @@ fn by_carbon_a_place_without_a_factor_comes_last() {
     assert_eq!(show(&places, 1), ["g4dn.xlarge us-east-1 $0.53/h"]);
     let json = serde_json::to_value(places.last().unwrap()).unwrap();
     assert_eq!(json["footprint_per_hour"]["operational_kg_co2e"], serde_json::Value::Null);
+}
+
+/// No published peak: an hour of it compares with no whole run.
+#[test]
+fn by_carbon_a_gpu_of_unknown_speed_comes_last() {
+    let mut offers = offers();
+    let unknown = GpuOffer { instance_type: "p3.2xlarge".into(), gpu_name: "V100".to_owned(), ..offers[0].clone() };
+    offers.push(unknown);
+    let (prices, quotas, interruptions) = (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
+    let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
+    let work = TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 7e9, has_bound: true };
+    let request = PlacementRequest { duration: RunDuration::Tokens(work), rank_by: RankBy::Carbon, ..request() };
+    let places = rank_places(&request, &offers, facts, at_least(8));
+    assert_eq!(places.last().unwrap().gpu_name, "V100");
 }
 
 #[test]

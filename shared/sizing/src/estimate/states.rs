@@ -52,9 +52,9 @@ impl Sizing<'_> {
         let is_read_by_row = self.architecture.has_head();
         let embeddings = if is_read_by_row { self.parameters.vocabulary_matrix } else { 0 };
         let unread = u128::from(embeddings + self.architecture.other_parts) * u128::from(self.compute_bytes());
+        // At least: all sequences of a step may go through the same experts.
         let read = self.architecture.experts.map_or(routed, |experts| {
-            let passed = u128::from(self.workload.batch) * u128::from(experts.active);
-            routed * passed.min(u128::from(experts.count)) / u128::from(experts.count)
+            routed * u128::from(experts.active.min(experts.count)) / u128::from(experts.count)
         });
         self.weight_bytes().saturating_sub(routed + unread) + read + u128::from(self.kv_cache().bytes) / 2
     }

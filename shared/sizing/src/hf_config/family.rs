@@ -123,11 +123,10 @@ const MODERN_ENCODER: Family =
 const MIXTURE: Family = Family { has_experts: true, ..LLAMA };
 
 /// Types whose configuration says all that differs from Llama.
-const LLAMAS: [&str; 33] = [
+const LLAMAS: [&str; 29] = [
     "aquila",
     "baichuan",
     "cwm",
-    "ernie4_5",
     "exaone",
     "exaone4",
     "glm",
@@ -140,8 +139,6 @@ const LLAMAS: [&str; 33] = [
     "internlm2",
     "internlm3",
     "llama",
-    "minicpm",
-    "minicpm3",
     "ministral",
     "ministral3",
     "mistral",
@@ -151,7 +148,6 @@ const LLAMAS: [&str; 33] = [
     "phi3",
     "phi3_v",
     "phi4mm",
-    "smollm3",
     "voxtral",
     "xverse",
     "Yi",
@@ -211,6 +207,9 @@ impl Family {
     fn named(keys: &ConfigKeys<'_>, model_type: &str) -> Result<Self, InvalidValue> {
         let learned = PositionKind::Learned { more: 0 };
         Ok(match model_type {
+            // Their configurations write the key only where it differs (transformers, `configuration_smollm3.py`,
+            // `configuration_ernie4_5.py`; `configuration_minicpm.py` beside the weights).
+            "ernie4_5" | "minicpm" | "minicpm3" | "smollm3" => Self { is_tied: true, ..LLAMA },
             _ if LLAMAS.contains(&model_type) => LLAMA,
             _ if MIXTURES.contains(&model_type) => MIXTURE,
             "chatglm" => Self { kv_heads: KvHeads::Groups, ..LLAMA },

@@ -63,6 +63,9 @@ const SHAPE_WORDS: [&str; 10] = [
     "num_loops",
 ];
 
+/// Keys of families that share no shape with Llama, such as Molmo, which counts a gate and its other half as one size.
+const FOREIGN_KEYS: [&str; 3] = ["weight_tying", "layer_norm_type", "embedding_size"];
+
 /// Keys with such a part that a Llama may have all the same.
 const USUAL_KEYS: [&str; 2] = ["num_key_value_groups", "num_experts_per_layer"];
 
@@ -123,7 +126,14 @@ pub(super) fn refuse_foreign_kind(
     if !keys.has("vocab_size") && (keys.has("image_size") || keys.has("patch_size") || keys.has("sampling_rate")) {
         return refuse("reads images or sound, and is not sized".to_owned());
     }
-    let is_odd = |key: &&str| SHAPE_WORDS.iter().any(|word| key.contains(word)) && !USUAL_KEYS.contains(key);
+    if keys.has("vision_config") {
+        return refuse(
+            "is not known, and may have weights of its own for images in each layer, so it is not sized".to_owned(),
+        );
+    }
+    let is_odd = |key: &&str| {
+        FOREIGN_KEYS.contains(key) || SHAPE_WORDS.iter().any(|word| key.contains(word)) && !USUAL_KEYS.contains(key)
+    };
     if let Some(key) = keys.names_of_part().find(is_odd) {
         return refuse(format!(
             "is not known, and its key {:?} changes its shape, so it is not sized",
