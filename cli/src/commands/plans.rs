@@ -4,7 +4,6 @@ mod by_resource;
 mod find;
 mod list;
 mod show;
-mod unread;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;

@@ -1,7 +1,6 @@
 //! `curfew submit`: puts a job into the inbox, after it was checked by the reconciler's rules.
 
 mod answer;
-mod confirm;
 mod container;
 mod estimate;
 mod inputs;

@@ -8,7 +8,6 @@ mod palette;
 mod panel;
 mod panels;
 mod read;
-mod terminal;
 mod text;
 mod view;
 

@@ -9,9 +9,9 @@ use serde::Serialize;
 use store::PlanKey;
 
 use super::Plans;
+use super::find::UnreadRecords;
 use super::list::{READS_AT_ONCE, keys};
 use super::show::minute;
-use super::unread::UnreadRecords;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::{CommandContext, DeployedResources};

@@ -12,9 +12,8 @@ use serde::Serialize;
 use store::PlanKey;
 
 use super::Plans;
-use super::find::records_of_days;
+use super::find::{UnreadRecords, records_of_days};
 use super::show::{minute, worth};
-use super::unread::UnreadRecords;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::{CommandContext, DeployedResources};

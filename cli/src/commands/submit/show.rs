@@ -1,11 +1,14 @@
-//! The result of a submission, for people.
+//! The result of a submission, for people, and the question before a job that can cost much.
 
 use jiff::SignedDuration;
 use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, command_job, parameter_sweep};
+use model::config::Config;
 use model::duration;
+use model::money::Amount;
 
 use super::estimate::{JobEstimate, SweepEstimate};
-use super::{COMMAND_LINE, SubmitAnswer, SubmitOutput};
+use super::{COMMAND_LINE, SubmitAnswer, SubmitOptions, SubmitOutput};
+use crate::command_error::CommandError;
 use crate::screen::{self, ColumnAlignment, Table};
 
 /// The most candidates that are shown.
@@ -187,5 +190,36 @@ fn mistakes(file: &str, mistakes: &[SpecMistake]) {
     match mistakes.len() {
         0 => {}
         count => screen::progress(screen::counted(count, "mistake")),
+    }
+}
+
+impl SubmitOutput<'_> {
+    /// True if it may cost so much: a person is asked above `[jobs] confirm_above_usd`.
+    pub(super) fn is_confirmed(
+        &self,
+        spec: &JobSpec,
+        config: &Config,
+        usd: Option<Amount>,
+        options: &SubmitOptions,
+    ) -> Result<bool, CommandError> {
+        let most = Amount::from_usd(config.jobs.confirm_above_usd);
+        let is_unknown = self.estimate.as_ref().is_none_or(|estimate| estimate.nowhere.is_some());
+        match usd {
+            _ if options.yes => return Ok(true),
+            None if is_unknown && spec.terms.max_usd.is_none() => {
+                screen::warn("what it can cost is unknown: `limits.max_usd` limits it");
+                return Ok(true);
+            }
+            None => return Ok(true),
+            Some(usd) if usd <= most => return Ok(true),
+            Some(usd) => screen::propose(format!(
+                "It can cost {usd} at most, which is above {most}, `[jobs] confirm_above_usd` of the configuration."
+            )),
+        }
+        let is_confirmed = screen::confirm("Submit it?", false)?;
+        if !is_confirmed {
+            screen::progress("Nothing was submitted.");
+        }
+        Ok(is_confirmed)
     }
 }

@@ -1,21 +1,24 @@
-//! Refreshes in the background, as long as the screen is open.
+//! The screen of a terminal and its keys, and refreshes in the background as long as it is open. It always restores the terminal.
 
 use std::future::pending;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use operator::watch::{Dashboard, dashboard};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
+use super::frame::draw;
+use super::palette::Palette;
 use super::read::FactsReader;
-use super::terminal;
-use super::view::RefreshStatus;
+use super::view::{KeyAction, RefreshStatus, View};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
-use crate::world;
+use crate::{screen, world};
 
 /// The longest time until a screen closes: it checks ten times a second.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
@@ -33,7 +36,7 @@ pub(super) async fn run(reader: FactsReader<'_>, every: Duration) -> Result<Comm
     let (sender, shown) = watch::channel(Shown::default());
     let (ask_refresh, asked) = mpsc::channel(1);
     let (closed, mut closing) = oneshot::channel();
-    thread::spawn(move || closed.send(terminal::show(shown, &ask_refresh)));
+    thread::spawn(move || closed.send(show(shown, &ask_refresh)));
     let ended = tokio::select! {
         ended = &mut closing => ended,
         // The screen closes once the refreshes end.
@@ -96,5 +99,57 @@ async fn signalled(kind: SignalKind) {
     match signal(kind) {
         Ok(mut signal) => drop(signal.recv().await),
         Err(_) => pending().await,
+    }
+}
+
+/// The longest delay until a refresh is visible; keys are handled at once.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Shows the dashboard until the person quits, or the refreshes end.
+fn show(mut shown: watch::Receiver<Shown>, wishes: &mpsc::Sender<()>) -> io::Result<()> {
+    let palette = Palette { has_colors: screen::has_colors() };
+    let mut screen = OpenScreen::open()?;
+    let mut view = View::default();
+    loop {
+        let now = shown.borrow_and_update();
+        screen.0.draw(|frame| draw(now.dashboard.as_deref(), &mut view, &now.status, frame.buffer_mut(), palette))?;
+        drop(now);
+        loop {
+            if event::poll(TICK)? {
+                match event::read()? {
+                    Event::Key(key) => match view.press(key) {
+                        KeyAction::Quit => return Ok(()),
+                        // A pending refresh is as good.
+                        KeyAction::Refresh => drop(wishes.try_send(())),
+                        KeyAction::Draw => break,
+                        KeyAction::Ignore => {}
+                    },
+                    Event::Resize(..) => break,
+                    _ => {}
+                }
+            }
+            match shown.has_changed() {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A terminal in raw mode, on its alternate screen.
+struct OpenScreen(DefaultTerminal);
+
+impl OpenScreen {
+    /// A panic restores the terminal as well, before it prints its message.
+    fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self).inspect_err(|_| drop(ratatui::try_restore()))
+    }
+}
+
+impl Drop for OpenScreen {
+    fn drop(&mut self) {
+        // Without a terminal there is nothing to restore.
+        let _ = ratatui::try_restore();
     }
 }
