@@ -69,7 +69,7 @@ fn a_rejected_series_is_named_with_its_reason() {
     check(
         &rejected(RejectionReason::NoInstanceId, &[agent(&[("InstanceId", "${aws:InstanceId}"), ("host", "ip-1")])]),
         "nvidia_smi_utilization_gpu of its host ip-1 has InstanceId = \"${aws:InstanceId}\", which is not an id; write append_dimensions for \
-         the whole `metrics` section of the agent, where it puts in the id",
+         the whole `metrics` section of the agent, where it puts in the id, or update the agent to 1.300061 or later",
     );
     check(
         &rejected(RejectionReason::Unowned, &[agent(&[("host", "EC2AMAZ-ABC123"), ("index", "0")])]),
