@@ -1,6 +1,7 @@
 //! The end of an element whose content nobody needs.
 //!
-//! EC2 describes an instance in 10 KiB, of which decisions need a twentieth. To read the rest event by event took most of a run's time.
+//! Most of what EC2 says of an instance no decision needs. To read that event by event took 23 % of the instructions of a run that knows its
+//! 10,000 instances already (callgrind, release).
 
 use memchr::{memchr2, memchr3};
 
