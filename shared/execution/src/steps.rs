@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use model::id::ResourceId;
 use plan::report::{FailedPart, OutcomeKind, Report, StepOutcome};
-use plan::{Step, gang_key, missing_members, stops_member};
+use plan::{Step, gang_key, missing_members};
 use ports::{Cloud, Documents};
 use tokio::sync::Semaphore;
 use tokio::time::error::Elapsed;
@@ -82,8 +82,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut written = BTreeMap::new();
         for (place, step) in retried {
             let outcome = write(step).await;
-            let is_refused =
-                stops_member(step) && matches!(outcome.kind, OutcomeKind::Failed | OutcomeKind::NotReached);
+            let is_refused = matches!(outcome.kind, OutcomeKind::Failed | OutcomeKind::NotReached);
             written.insert(place, outcome);
             if is_refused && written.len() == 1 {
                 return held(group, written, &step.target.resource);

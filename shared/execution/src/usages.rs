@@ -73,10 +73,10 @@ pub async fn usages(
     Observed { items: inquiry.found, gaps: [gaps(inquiry.errors), inquiry.bugs].concat() }
 }
 
-/// What an observation of usage knows before: the part in which runs, `curfew scan` and `curfew explain` differ.
+/// The input of an inquiry about usage in which runs, `curfew scan` and `curfew explain` differ.
 #[derive(Clone, Copy)]
 pub struct UsageInquiry<'a> {
-    /// What earlier runs learned.
+    /// The findings of earlier runs.
     pub activity: &'a ActivityCache,
     /// The notifications of earlier runs, by which queries are due; `None` to query every instance in full.
     pub memory: Option<&'a NotificationLogs>,

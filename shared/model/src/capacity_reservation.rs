@@ -43,7 +43,7 @@ pub enum ReservationKind {
 }
 
 impl CapacityReservation {
-    /// Of each id (EC2 API reference, "`CapacityReservation`").
+    /// The beginning of each id (EC2 API reference, "`CapacityReservation`").
     pub const ID_PREFIX: &str = "cr-";
 
     /// `true` if this account pays for its unused part, as far as is known.

@@ -11,10 +11,10 @@ use crate::instance::{Instance, Tags};
 use crate::sagemaker::SageMakerResource;
 use crate::volume::{Snapshot, Volume};
 
-/// What was seen, and gaps where something could not be.
+/// The result of an observation, and gaps where something could not be seen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observed<T> {
-    /// What was seen.
+    /// The result, as far as it was seen.
     pub items: T,
     /// Gaps: parts that could not be seen, and why.
     pub gaps: Vec<Gap>,

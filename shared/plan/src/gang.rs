@@ -7,7 +7,7 @@ use model::id::{Region, ResourceId};
 use crate::limits::LimitsExceeded;
 use crate::{Plan, SkipReason, Skipped, Step};
 
-/// The members of the gang of each of these steps that none of these steps stops. Empty where [`stops_member`] is `false`.
+/// The members of the gang of each of these steps that none of these steps stops. Empty for all but policy actions on gangs.
 #[must_use]
 pub fn missing_members<'a>(steps: &[&'a Step]) -> Vec<Vec<&'a ResourceId>> {
     let acting: BTreeSet<(&Region, &ResourceId)> =
@@ -49,8 +49,7 @@ pub fn gang_key(step: &Step) -> Option<&ResourceId> {
 }
 
 /// `true` for a policy action on a member of a gang. What its owner scheduled is about the instance alone, also if Curfew saw it late.
-#[must_use]
-pub fn stops_member(step: &Step) -> bool {
+fn stops_member(step: &Step) -> bool {
     step.gang.is_some() && step.is_policy_action() && !step.evidence.rule().is_owners_own()
 }
 

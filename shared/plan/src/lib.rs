@@ -31,7 +31,7 @@ pub use action::{
     SnapshotAction, VolumeAction,
 };
 pub use evidence::{Evidence, Facts, NotifyOnlyReason, OrphanedEvidence};
-pub use gang::{gang_key, missing_members, stops_member};
+pub use gang::{gang_key, missing_members};
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
 /// Intended actions of a run. Every observed resource is in `steps` or in `skipped`, exactly once.

@@ -14,7 +14,6 @@ mod unknown_usage;
 mod usage_queries;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -23,7 +22,7 @@ pub use explain::{explain, explain_among, full_usage_query};
 pub(crate) use feasible::{feasible, scratch_grace};
 pub use feasible::{is_withheld_by_local_disk, withheld_without_choice};
 pub use gangs::ask_gangs_together;
-use gangs::{GangStandings, judged_usages, standings_of_gangs};
+use gangs::{GangStandings, judged_usages, standings_of_gangs, within_gangs};
 pub use machine_facts::machine_facts;
 pub use scan::{scan, unjudged};
 pub use unknown_usage::quote_name as quote_device;
@@ -67,8 +66,7 @@ pub fn decide(
     now: Timestamp,
 ) -> Plan {
     let empty_log = NotificationLog::default();
-    let all: Vec<&Instance> = seen.items.iter().collect();
-    let usages = judged_usages(usages, &all, policy, now);
+    let usages = judged_usages(usages, &seen.items, policy, now);
     let alone = seen.items.iter().map(|instance| {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
         let log = memory.get(&instance.region).unwrap_or(&empty_log);
@@ -76,9 +74,7 @@ pub fn decide(
     });
     let alone: Vec<InstanceCase<'_>> = alone.collect();
     let standings = standings_of_gangs(&alone, &policy.gangs);
-    let cases =
-        alone.iter().map(|case| InstanceCase { standings: standings.get(&case.instance.id).map(Rc::as_ref), ..*case });
-    let mut plan = decide_each(cases, &seen.gaps, policy.config.account.zone());
+    let mut plan = decide_each(within_gangs(&alone, &standings), &seen.gaps, policy.config.account.zone());
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
 }

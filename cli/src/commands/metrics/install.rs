@@ -20,7 +20,7 @@ use crate::screen;
 
 /// Let Systems Manager install the CloudWatch agent on GPU machines
 ///
-/// It shows the cost first: two custom metrics of CloudWatch for each GPU. Without --tag it is about the NVIDIA machines that run now and do not
+/// The cost comes first: two custom metrics of CloudWatch for each GPU. Without --tag it is about the NVIDIA machines that run now and do not
 /// report. With it, it is about every machine that carries the tag, now or later, in the regions where a GPU machine with it runs, or in those that
 /// --regions names. It may be repeated: a region's values of the tag, or its instances, are added to those that are installed.
 #[derive(Debug, Args)]

@@ -173,7 +173,7 @@ impl AwsInMemory {
 pub(crate) enum RefusedCall {
     Tag,
     Stop,
-    /// That of this instance.
+    /// The stop of this instance alone.
     StopOf(&'static str),
     DeleteSnapshot,
 }

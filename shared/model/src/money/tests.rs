@@ -35,8 +35,8 @@ fn an_amount_is_exact_until_it_is_shown() {
     assert_eq!((second.usd_micros(), (0..3_600).map(|_| second).sum::<Amount>().usd_micros()), (0, 1));
     let month = Amount::from_rate(Rate::from_usd_micros_per_hour(55_040_000), 730 * 3_600);
     assert_eq!((month.to_string(), month.usd()), ("$40,179.20".to_owned(), 40_179.2));
-    let of_budget = |usd| Amount::from_usd(usd).percent_of(Amount::from_usd(5_000.0));
-    assert_eq!([3_999.99, 4_000.0, 12_500.0].map(of_budget), [Some(79), Some(80), Some(250)]);
+    let budget_percent = |usd| Amount::from_usd(usd).percent_of(Amount::from_usd(5_000.0));
+    assert_eq!([3_999.99, 4_000.0, 12_500.0].map(budget_percent), [Some(79), Some(80), Some(250)]);
     assert_eq!(Amount::from_usd(1.0).percent_of(Amount::ZERO), None);
     assert_eq!([-1.0, f64::NAN].map(Amount::from_usd), [Amount::ZERO; 2]);
 }

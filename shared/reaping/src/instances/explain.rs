@@ -56,8 +56,7 @@ pub fn explain_among(
         members.push(instance.clone());
     }
     let memory = NotificationLogs::from([(instance.region.clone(), log.clone())]);
-    let all: Vec<&Instance> = members.iter().collect();
-    let judged = judged_usages(usages, &all, policy, now);
+    let judged = judged_usages(usages, &members, policy, now);
     let usage = |id: &ResourceId| judged.get(id).unwrap_or(&NOT_ASKED);
     let alone: Vec<InstanceCase<'_>> = members
         .iter()

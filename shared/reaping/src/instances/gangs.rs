@@ -34,7 +34,7 @@ use crate::policy::{DueAction, Policy, Verdict, Violation};
 /// The usage by which each instance is judged: an idle member of a gang is as busy as the others of its team.
 pub(super) fn judged_usages<'a>(
     usages: &'a BTreeMap<ResourceId, Usage>,
-    seen: &[&Instance],
+    seen: &[Instance],
     policy: &Policy,
     now: Timestamp,
 ) -> Cow<'a, BTreeMap<ResourceId, Usage>> {
@@ -57,7 +57,7 @@ pub(super) fn judged_usages<'a>(
 }
 
 /// The observed members of each gang, those of each team together.
-fn members_by_team<'a>(seen: &[&'a Instance], policy: &Policy) -> Vec<Vec<&'a Instance>> {
+fn members_by_team<'a>(seen: impl IntoIterator<Item = &'a Instance>, policy: &Policy) -> Vec<Vec<&'a Instance>> {
     let mut all: BTreeMap<(&ResourceId, &Option<TeamName>), Vec<&'a Instance>> = BTreeMap::new();
     for instance in seen {
         let Some(gang) = policy.gangs.gang_of(&instance.id) else { continue };
@@ -107,7 +107,7 @@ pub fn ask_gangs_together<'a>(
     let judged: BTreeMap<&ResourceId, &'a Instance> =
         seen.iter().filter(|one| may_be_idle(one, policy, now)).map(|one| (&one.id, *one)).collect();
     let asked = |member: &Instance| activity.last_inquiry(member, now);
-    for members in members_by_team(seen, policy) {
+    for members in members_by_team(seen.iter().copied(), policy) {
         let gang = members.first().and_then(|first| policy.gangs.gang_of(&first.id));
         let may_all_be_idle = gang.is_some_and(|gang| gang.members.keys().all(|id| judged.contains_key(id)));
         let members: Vec<&'a Instance> = members.into_iter().filter(|one| judged.contains_key(&one.id)).collect();
@@ -173,6 +173,14 @@ pub(super) fn standings_of_gangs<'a>(
         all.extend(gang.members.keys().map(|member| (member, Rc::clone(&standings))));
     }
     all
+}
+
+/// The cases with the standings of their gangs.
+pub(super) fn within_gangs<'a>(
+    alone: &'a [InstanceCase<'a>],
+    standings: &'a BTreeMap<&ResourceId, Rc<GangStandings<'a>>>,
+) -> impl Iterator<Item = InstanceCase<'a>> {
+    alone.iter().map(|case| InstanceCase { standings: standings.get(&case.instance.id).map(Rc::as_ref), ..*case })
 }
 
 impl<'a> GangStandings<'a> {

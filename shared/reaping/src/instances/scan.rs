@@ -1,7 +1,6 @@
 //! Findings about running instances, without announcements: see [`crate::scan`].
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use jiff::Timestamp;
 use model::curfew_tags::CurfewTags;
@@ -17,7 +16,7 @@ use plan::report::RecordedEvidence;
 use plan::{Facts, NotifyOnlyReason, SkipReason};
 
 use super::feasible::describe_prepaid;
-use super::gangs::{judged_usages, standings_of_gangs};
+use super::gangs::{judged_usages, standings_of_gangs, within_gangs};
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::{ResourceCase, RunningCase};
@@ -33,14 +32,11 @@ pub fn scan(
     policy: &Policy,
     now: Timestamp,
 ) -> Observation<ScanFinding> {
-    let all: Vec<&Instance> = seen.iter().collect();
-    let (log, usages) = (&NotificationLog::default(), judged_usages(usages, &all, policy, now));
+    let (log, usages) = (&NotificationLog::default(), judged_usages(usages, seen, policy, now));
     let case = |instance| InstanceCase { instance, usage: usage(&usages, instance), log, standings: None, policy, now };
     let alone: Vec<InstanceCase<'_>> = seen.iter().map(case).collect();
     let standings = standings_of_gangs(&alone, &policy.gangs);
-    let cases =
-        alone.iter().map(|case| InstanceCase { standings: standings.get(&case.instance.id).map(Rc::as_ref), ..*case });
-    find_in_each(cases, InstanceCase::scan_finding)
+    find_in_each(within_gangs(&alone, &standings), InstanceCase::scan_finding)
 }
 
 /// Number of these instances that are judged for idleness, but whose usage no query answered. They have no finding about idleness.

@@ -38,7 +38,7 @@ fn a_cache_is_believed_for_a_day() {
     assert!(!kept(listed(Some(2_000_000), "2026-09-01T12:00:01Z")), "of the future");
     assert!(!kept(listed(Some(0), AS_OF)) && !kept(listed(Some(u64::MAX), AS_OF)));
     assert!(!kept(spot()));
-    let of_storage = |usd_micros| {
+    let storage_document = |usd_micros| {
         let gib_month = BTreeMap::from([("gp3".to_owned(), usd_micros)]);
         let mut document = PriceDocument::default();
         document.learn_storage(
@@ -48,7 +48,7 @@ fn a_cache_is_believed_for_a_day() {
         );
         document
     };
-    assert!(kept(of_storage(90_000)) && !kept(of_storage(0)));
+    assert!(kept(storage_document(90_000)) && !kept(storage_document(0)));
     let mut large = PriceDocument::default();
     for place in 0..20_001 {
         large.learn_listed("us-east-1".into(), TypeName::new(format!("g{place}.xlarge")), Some(1), time(AS_OF));
