@@ -185,7 +185,7 @@ integration: $(VENV)/.installed $(VENV_LINT)/.installed ## Run the real binaries
 	$(LINTED) $(BUILD) --bins --examples
 	$(if $(ALL),rm -rf target/passed)
 	$(PYTEST) -p unchanged integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --quiet
-	$(PYTEST) -p unchanged $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadgroup --quiet
+	$(PYTEST) -p unchanged $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --quiet
 
 page: $(VENV)/.installed $(AXE_SCRIPT) ## Look at the report's page in Chromium, and check that everybody can read it (needs chromium and npm)
 	cargo build --locked --package report --example sample

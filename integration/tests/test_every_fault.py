@@ -28,26 +28,14 @@ _ALL = (scenario_instances.PLOT, scenario_volumes.PLOT, scenario_sagemaker.PLOT,
 PLOTS = {plot.function: plot for plot in _ALL}
 
 
-def of(function: str) -> pytest.MarkDecorator:
-    """Tests of one plot are of one process, which tells its faultless story once."""
-    return pytest.mark.xdist_group(function)
-
-
-@pytest.fixture(params=[pytest.param(function, marks=of(function)) for function in PLOTS])
+# Each plot is left out by itself where nothing of it has changed (`unchanged.py`).
+@pytest.fixture(params=[pytest.param(function, marks=pytest.mark.xdist_group(function)) for function in PLOTS])
 def plot(request: pytest.FixtureRequest) -> Plot:
     return PLOTS[request.param]
 
 
-@pytest.fixture
-def faultless(plot: Plot) -> Story:
-    return faultless_story(plot)
-
-
-@of("reap-instances")
-def test_the_faultless_story_of_instances_makes_every_call_and_every_step() -> None:
-    """What the cases are made of: a call that is not made here meets no fault."""
+def _check_story_of_instances(faultless: Story) -> None:
     plot = scenario_instances.PLOT
-    faultless = faultless_story(plot)
     calls = reaping.READS | reaping.EC2_WRITES | {"sns:Publish", "s3:PutObject"}
     assert {call.action for call in calls_of(plot, faultless)} == calls
     assert _actions(faultless) == {"mark", "unmark", "notify", "stop", "terminate", "start"}
@@ -56,10 +44,8 @@ def test_the_faultless_story_of_instances_makes_every_call_and_every_step() -> N
     assert faultless["runs"][-1]["writes"] == [] and not faultless["runs"][-1]["remembers"]
 
 
-@of("reap-volumes")
-def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> None:
+def _check_story_of_volumes(faultless: Story) -> None:
     plot = scenario_volumes.PLOT
-    faultless = faultless_story(plot)
     calls = reaping_volumes.READS | reaping_volumes.EC2_WRITES | {"sns:Publish", "s3:PutObject"}
     calls.remove("ec2:DescribeInstanceTypes")  # of unused capacity reservations, of which this story has none
     assert {call.action for call in calls_of(plot, faultless)} == calls
@@ -76,10 +62,8 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert left == {"first seen", "attached again", "used", *scenario_volumes.SKIPPED}
 
 
-@of("reap-sagemaker")
-def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> None:
+def _check_story_of_sagemaker(faultless: Story) -> None:
     plot = scenario_sagemaker.PLOT
-    faultless = faultless_story(plot)
     calls = reaping_sagemaker.READS | reaping_sagemaker.WRITES | {"sns:Publish", "s3:PutObject"}
     assert {call.action for call in calls_of(plot, faultless)} == calls
     assert _actions(faultless) == {"mark", "unmark", "notify", "stop", "delete", "start"}
@@ -91,10 +75,8 @@ def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> N
     assert "idle" not in states and {states[name] for name in scenario_sagemaker.SKIPPED} == {"InService"}
 
 
-@of("enforce-budgets")
-def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> None:
+def _check_story_of_budgets(faultless: Story) -> None:
     plot = scenario_budgets.PLOT
-    faultless = faultless_story(plot)
     # Calls have names of their own beside the action that IAM grants for them.
     reads = reaping_budgets.READS - {"s3:ListBucket"} | {"s3:ListObjectsV2"}
     calls = reads | {"ec2:DescribeSpotPriceHistory", "sns:Publish", "s3:PutObject"}
@@ -110,10 +92,8 @@ def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> Non
     assert _error_usd(faultless["runs"][2]["kept"]) == pytest.approx(0, abs=2e-6)
 
 
-@of("run-jobs")
-def test_the_faultless_story_of_jobs_makes_every_call_and_every_step() -> None:
+def _check_story_of_jobs(faultless: Story) -> None:
     plot = scenario_jobs.PLOT
-    faultless = faultless_story(plot)
     # Calls have names of their own beside the actions that IAM grants for them; what a launch needs besides are no calls. Quotas are listed only
     # after a launch was refused for one.
     calls = test_jobs_calls.PERMISSIONS - {"s3:ListBucket", "ec2:CreateTags", "iam:PassRole", "servicequotas:ListServiceQuotas"}
@@ -158,9 +138,19 @@ def _actions(faultless: Story) -> set[str]:
     return {action for actions in faultless["recorded"].values() for action in actions}
 
 
-def test_every_fault_at_every_call(
-    plot: Plot, faultless: Story, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
+# Each faultless story makes every call and every step: a call that it does not make meets no fault.
+STORY_CHECKS = {
+    "reap-instances": _check_story_of_instances,
+    "reap-volumes": _check_story_of_volumes,
+    "reap-sagemaker": _check_story_of_sagemaker,
+    "enforce-budgets": _check_story_of_budgets,
+    "run-jobs": _check_story_of_jobs,
+}
+
+
+def test_every_fault_at_every_call(plot: Plot, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
+    faultless = faultless_story(plot)
+    STORY_CHECKS[plot.function](faultless)
     began = time.monotonic()
     calls = calls_of(plot, faultless)
     is_all = request.config.getoption("--every-fault") == "all"
