@@ -311,8 +311,9 @@ fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<
         return Ok(Some(SlidingWindow { tokens, layers: layers - layers / interval }));
     }
     let Some(tokens) = keys.number(&["sliding_window"])?.filter(|tokens| *tokens > 0) else { return Ok(None) };
-    // Qwen: off, unless it is written; and the first layers see everything (transformers, `configuration_qwen2.py`).
-    let first_full = keys.number(&["max_window_layers"])?;
+    // Qwen: off, unless it is written; and the first layers see everything, where none is listed (transformers, `configuration_qwen2.py`).
+    let qwen_default = model_type(keys).starts_with("qwen").then_some(28);
+    let first_full = keys.number(&["max_window_layers"])?.or(qwen_default);
     if !keys.boolean("use_sliding_window", first_full.is_none()) {
         return Ok(None);
     }
@@ -325,9 +326,10 @@ fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<
         let layers = listed.unwrap_or_else(|| layers.saturating_mul(local) / all.max(1)).min(layers);
         return Ok((layers > 0).then_some(SlidingWindow { tokens, layers }));
     }
-    let layers = layers - first_full.unwrap_or_default().min(layers);
+    let from_first = layers - first_full.unwrap_or_default().min(layers);
     let pattern = keys.number(&["sliding_window_pattern"])?.or(family.window_pattern).filter(|pattern| *pattern > 0);
     // Each so manieth layer sees everything.
-    let windowed = listed.unwrap_or_else(|| layers - pattern.map_or(0, |pattern| layers / pattern)).min(layers);
+    let by_pattern = || from_first - pattern.map_or(0, |pattern| from_first / pattern);
+    let windowed = listed.unwrap_or_else(by_pattern).min(layers);
     Ok((windowed > 0).then_some(SlidingWindow { tokens, layers: windowed }))
 }

@@ -223,6 +223,13 @@ fn windows_and_latent_attention_shrink_the_kv_cache() {
         |first: u32| format!(r#", "sliding_window": 4096, "use_sliding_window": true, "max_window_layers": {first}"#);
     assert_eq!(cache(&config(&qwen(32))), whole);
     assert_eq!(cache(&config(&qwen(16))), whole / 2 + whole / 16);
+    let by_default =
+        |more: &str| cache(&config(&format!(r#", "sliding_window": 4096{more}"#)).replace("llama", "qwen3"));
+    assert_eq!(by_default(""), whole);
+    assert_eq!(by_default(r#", "use_sliding_window": true"#), whole / 32 * 28 + whole / 32 * 4 / 8);
+    // What is listed counts, whatever the number of the first ones.
+    let listed = vec![r#""sliding_attention""#; 32].join(",");
+    assert_eq!(cache(&config(&format!(r#"{}, "layer_types": [{listed}]"#, qwen(32)))), whole / 8);
     let listed =
         format!(r#", "sliding_window": 4096, "layer_types": [{}]"#, vec![r#""sliding_attention""#; 40].join(","));
     assert_eq!(cache(&config(&listed)), whole / 8, "more layers than there are");
