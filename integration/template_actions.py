@@ -1,7 +1,8 @@
-"""What template.yaml says, as plain data: its functions, and what the role of each may do."""
+"""What template.yaml says, as plain data: its functions, and what the role of each may do; and what deploy/permissions.csv says of that."""
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -115,14 +116,25 @@ def _managed_policies(role: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tu
         yield policy["Properties"], tuple(one["Condition"] for one in both)
 
 
-def granted_actions(function_name: str) -> set[str]:
+@cache
+def permissions() -> dict[str, dict[str, str]]:
+    """The rows of deploy/permissions.csv by action. test_template.py compares them with the template. Read once: do not change them."""
+    lines = (REPOSITORY / "deploy" / "permissions.csv").read_text(encoding="utf-8").splitlines()
+    return {row["action"]: row for row in csv.DictReader(lines)}
+
+
+def granted_actions(function: str) -> set[str]:
     """The actions that the role of a function may be allowed, such as `ec2:StopInstances`."""
-    return {
-        action
-        for statement in statements(function_name)
-        if statement.effect == "Allow"
-        for action in statement.actions
-    }
+    return {action for action, row in permissions().items() if row[function]}
+
+
+def called_actions(function: str) -> set[str]:
+    """Those that the function itself needs in a stack whose parameters all have their defaults, but for the mode."""
+    return {action for action, row in permissions().items() if row[function] == "x" and row["condition"] in ("", "Enforcing")}
+
+
+def changing_actions(function: str) -> set[str]:
+    return {action for action in granted_actions(function) if permissions()[action]["condition"] == "Enforcing"}
 
 
 def _listed(value: Any) -> list[Any]:

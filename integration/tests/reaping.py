@@ -23,6 +23,7 @@ from local_aws import LocalAws
 from local_aws.client import REGION
 from moved_clock import MovedClock
 from runtime_api import Function, Invocation
+from template_actions import permissions
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -42,32 +43,8 @@ EUROPE = "eu-central-1"
 REGIONS = [EUROPE, REGION]  # those that the account has enabled, in order
 TAGGED = {"Team": "vision", "Owner": "ada"}
 
-READS = {
-    "cloudwatch:GetMetricData",
-    "cloudwatch:ListMetrics",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeInstances",
-    "ec2:DescribeRegions",
-    "ec2:DescribeSpotInstanceRequests",
-    "s3:GetObject",
-    "sns:GetSubscriptionAttributes",
-    "sns:ListSubscriptionsByTopic",
-}
-EC2_WRITES = {"ec2:CreateTags", "ec2:DeleteTags", "ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances"}
 # Of all functions: what changes nothing.
-EC2_LOOKS = {
-    "ec2:DescribeCapacityReservations",
-    "ec2:DescribeImages",
-    "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeInstances",
-    "ec2:DescribeRegions",
-    "ec2:DescribeSnapshots",
-    "ec2:DescribeSpotInstanceRequests",
-    "ec2:DescribeSpotPriceHistory",
-    "ec2:DescribeSubnets",
-    "ec2:DescribeVolumes",
-}
+EC2_LOOKS = {action for action, row in permissions().items() if action.startswith("ec2:") and not row["condition"]}
 
 # Every team is in enforce mode, without grace: one run marks, and the next one acts.
 EAGER: dict[str, Any] = {

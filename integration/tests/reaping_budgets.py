@@ -17,18 +17,6 @@ from reaping import Account, moment, now, rfc3339
 
 HOURLY = {"g5.xlarge": 1.006, "g5.12xlarge": 5.672, "g5.48xlarge": 16.288}  # of the table, us-east-1
 
-READS = {
-    "ec2:DescribeInstances",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeRegions",
-    "ec2:DescribeVolumes",
-    "pricing:GetProducts",
-    "s3:GetObject",
-    "s3:ListBucket",
-    "sns:GetSubscriptionAttributes",
-    "sns:ListSubscriptionsByTopic",
-}
-
 EAGER: dict[str, Any] = {
     "mode": "enforce",
     "untagged": {"mode": "observe"},

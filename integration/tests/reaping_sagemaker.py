@@ -13,28 +13,10 @@ import reaping
 from earlier_runs import record_of_labels
 from local_aws.client import ACCOUNT, REGION
 from reaping import TAGGED, Account, ago, now
+from template_actions import changing_actions
 
-# What a run reads, by IAM action.
-READS = {
-    *(f"sagemaker:List{kind}" for kind in ("NotebookInstances", "Apps", "Endpoints", "TrainingJobs", "ProcessingJobs")),
-    "sagemaker:ListHyperParameterTuningJobs",
-    "sagemaker:ListInferenceComponents",
-    *(f"sagemaker:Describe{kind}" for kind in ("NotebookInstance", "App", "Endpoint", "EndpointConfig", "InferenceComponent", "TrainingJob")),
-    *("sagemaker:ListTags", "tag:GetResources", "application-autoscaling:DescribeScalableTargets"),
-    *("cloudwatch:GetMetricData", "ec2:DescribeInstanceTypes", "ec2:DescribeRegions"),
-    *("s3:GetObject", "sns:GetSubscriptionAttributes", "sns:ListSubscriptionsByTopic"),
-}
 # What changes SageMaker, by IAM action.
-WRITES = {
-    "sagemaker:AddTags",
-    "sagemaker:DeleteTags",
-    "sagemaker:StopNotebookInstance",
-    "sagemaker:StartNotebookInstance",
-    "sagemaker:DeleteApp",
-    "sagemaker:DeleteEndpoint",
-    "sagemaker:StopTrainingJob",
-    "sagemaker:UpdateInferenceComponentRuntimeConfig",
-}
+WRITES = changing_actions("reap-sagemaker")
 
 EAGER: dict[str, Any] = {**reaping.EAGER, "sagemaker": {"mode": "enforce", "grace": "0s"}}
 

@@ -16,21 +16,6 @@ from earlier_runs import announced, record_of_safety, snapshot_description
 from local_aws.client import REGION
 from reaping import TAGGED, Account, ago, rfc3339
 
-
-READS = {
-    "cloudwatch:GetMetricData",
-    "ec2:DescribeCapacityReservations",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeInstances",
-    "ec2:DescribeRegions",
-    "ec2:DescribeSnapshots",
-    "ec2:DescribeVolumes",
-    "s3:GetObject",
-    "sns:GetSubscriptionAttributes",
-    "sns:ListSubscriptionsByTopic",
-}
-EC2_WRITES = {"ec2:CreateSnapshot", "ec2:CreateTags", "ec2:DeleteSnapshot", "ec2:DeleteTags", "ec2:DeleteVolume"}
-
 # Every team is in enforce mode, without grace: one run marks, one snapshots, and one deletes.
 EAGER: dict[str, Any] = {
     "mode": "enforce",

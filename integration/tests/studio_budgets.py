@@ -19,16 +19,6 @@ LISTS = {
     "sagemaker:ListProcessingJobs": 2,
 }
 
-READS = LISTS.keys() | {
-    "sagemaker:DescribeApp",
-    "sagemaker:DescribeEndpoint",
-    "sagemaker:DescribeEndpointConfig",
-    "sagemaker:DescribeProcessingJob",
-    "sagemaker:DescribeTrainingJob",
-    "sagemaker:ListTags",
-    "tag:GetResources",
-}
-
 
 class StudioBudgets(BudgetAccount, StudioAccount):
     def trained(self, name: str, billable_s: int, at: datetime) -> str:

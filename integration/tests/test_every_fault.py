@@ -11,18 +11,14 @@ import time
 from collections import Counter
 
 import pytest
-import reaping
-import reaping_budgets
-import reaping_sagemaker
-import reaping_volumes
 import scenario_budgets
 import scenario_instances
 import scenario_jobs
 import scenario_sagemaker
 import scenario_volumes
-import test_jobs_calls
 from every_fault import Plot, Story, calls_of, cases, faultless_story, one_of_alike, some, stories
 from fault_oracle import violations
+from template_actions import called_actions
 
 _ALL = (scenario_instances.PLOT, scenario_volumes.PLOT, scenario_sagemaker.PLOT, scenario_budgets.PLOT, scenario_jobs.PLOT)
 PLOTS = {plot.function: plot for plot in _ALL}
@@ -36,8 +32,7 @@ def plot(request: pytest.FixtureRequest) -> Plot:
 
 def _check_story_of_instances(faultless: Story) -> None:
     plot = scenario_instances.PLOT
-    calls = reaping.READS | reaping.EC2_WRITES | {"sns:Publish", "s3:PutObject"}
-    assert {call.action for call in calls_of(plot, faultless)} == calls
+    assert {call.action for call in calls_of(plot, faultless)} == called_actions(plot.function)
     assert _actions(faultless) == {"mark", "unmark", "notify", "stop", "terminate", "start"}
     assert [run["error"] or run["gaps"] or run["failed_steps"] for run in faultless["runs"]] == [[]] * plot.runs
     assert [bool(run["told"]) for run in faultless["runs"]] == [True, True] + [False] * (plot.runs - 2)
@@ -46,9 +41,8 @@ def _check_story_of_instances(faultless: Story) -> None:
 
 def _check_story_of_volumes(faultless: Story) -> None:
     plot = scenario_volumes.PLOT
-    calls = reaping_volumes.READS | reaping_volumes.EC2_WRITES | {"sns:Publish", "s3:PutObject"}
-    calls.remove("ec2:DescribeInstanceTypes")  # of unused capacity reservations, of which this story has none
-    assert {call.action for call in calls_of(plot, faultless)} == calls
+    # Types are described of unused capacity reservations, of which this story has none.
+    assert {call.action for call in calls_of(plot, faultless)} == called_actions(plot.function) - {"ec2:DescribeInstanceTypes"}
     assert {call.region for call in calls_of(plot, faultless)} == set(plot.regions)
     assert _actions(faultless) == {"mark", "unmark", "snapshot", "delete"}
     assert [run["error"] or run["gaps"] for run in faultless["runs"]] == [[]] * plot.runs
@@ -64,8 +58,8 @@ def _check_story_of_volumes(faultless: Story) -> None:
 
 def _check_story_of_sagemaker(faultless: Story) -> None:
     plot = scenario_sagemaker.PLOT
-    calls = reaping_sagemaker.READS | reaping_sagemaker.WRITES | {"sns:Publish", "s3:PutObject"}
-    assert {call.action for call in calls_of(plot, faultless)} == calls
+    others = {f"sagemaker:{verb}{kind}Job" for verb in ("Describe", "Stop") for kind in ("Processing", "HyperParameterTuning")}
+    assert {call.action for call in calls_of(plot, faultless)} == called_actions(plot.function) - others
     assert _actions(faultless) == {"mark", "unmark", "notify", "stop", "delete", "start"}
     assert [run["error"] or run["gaps"] or run["failed_steps"] for run in faultless["runs"]] == [[]] * plot.runs
     assert [bool(run["told"]) for run in faultless["runs"]] == [True, True] + [False] * (plot.runs - 2)
@@ -77,12 +71,9 @@ def _check_story_of_sagemaker(faultless: Story) -> None:
 
 def _check_story_of_budgets(faultless: Story) -> None:
     plot = scenario_budgets.PLOT
-    # Calls have names of their own beside the action that IAM grants for them.
-    reads = reaping_budgets.READS - {"s3:ListBucket"} | {"s3:ListObjectsV2"}
-    calls = reads | {"ec2:DescribeSpotPriceHistory", "sns:Publish", "s3:PutObject"}
-    # Nothing runs under SageMaker, so its lists are all that is asked.
-    lists = {f"sagemaker:List{kind}" for kind in ("NotebookInstances", "Apps", "Endpoints", "TrainingJobs", "ProcessingJobs")}
-    assert {call.action for call in calls_of(plot, faultless)} == calls | lists
+    # Calls have names of their own beside the action that IAM grants for them. Nothing runs under SageMaker, so its lists are all that is asked.
+    calls = {one for one in called_actions(plot.function) if not one.startswith(("sagemaker:Describe", "sagemaker:ListTags", "tag:"))}
+    assert {call.action for call in calls_of(plot, faultless)} == calls - {"s3:ListBucket"} | {"s3:ListObjectsV2"}
     assert _actions(faultless) == {"notify", "hold"}
     assert [run["error"] or run["gaps"] or run["failed_steps"] for run in faultless["runs"]] == [[]] * plot.runs
     told = [sorted(map(tuple, run["told"])) for run in faultless["runs"]]
@@ -96,7 +87,7 @@ def _check_story_of_jobs(faultless: Story) -> None:
     plot = scenario_jobs.PLOT
     # Calls have names of their own beside the actions that IAM grants for them; what a launch needs besides are no calls. Quotas are listed only
     # after a launch was refused for one.
-    calls = test_jobs_calls.PERMISSIONS - {"s3:ListBucket", "ec2:CreateTags", "iam:PassRole", "servicequotas:ListServiceQuotas"}
+    calls = called_actions(plot.function) - {"s3:ListBucket", "ec2:CreateTags", "iam:PassRole", "servicequotas:ListServiceQuotas"}
     assert {call.action for call in calls_of(plot, faultless)} == calls | {"s3:ListObjectsV2", "s3:HeadObject"}
     assert {"jobs/", "inbox/", "active/"} <= {call.on for call in calls_of(plot, faultless)}
     assert faultless["recorded"] == {

@@ -10,31 +10,8 @@ import pytest
 
 from jobs import SPEC, JobAccount
 from reaping import BUCKET, Run, ago, now
+from template_actions import called_actions
 from template_iam import Request, may
-
-# What the function's role needs, all of a job's life together. test_template.py compares it with what is granted.
-PERMISSIONS = {
-    "ec2:CreateTags",
-    "ec2:DescribeImages",
-    "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeInstances",
-    "ec2:DescribeSpotPriceHistory",
-    "ec2:DescribeSubnets",
-    "ec2:RunInstances",
-    "ec2:TerminateInstances",
-    "iam:PassRole",
-    "pricing:GetProducts",
-    "s3:DeleteObject",
-    "s3:GetObject",
-    "s3:ListBucket",
-    "s3:PutObject",
-    "servicequotas:ListServiceQuotas",
-    "sns:ListSubscriptionsByTopic",
-    "sns:Publish",
-    "ssm:GetParameter",
-}
-
 
 pytestmark = pytest.mark.usefixtures("unlisted")
 
@@ -164,7 +141,7 @@ def test_a_whole_life_needs_these_permissions_and_no_others(jobs: JobAccount) ->
     after(jobs.tick_at(now() + timedelta(minutes=10)))
     after(jobs.tick_at(now() + timedelta(minutes=20)))
     assert job.phase["closed"] and not job.is_active
-    assert needed == PERMISSIONS
+    assert needed == called_actions("run-jobs")
     refused = [request for call in calls for request in asked_for(call) if not may("run-jobs", request)]
     assert refused == [], "template.yaml grants less than this"
 

@@ -1,10 +1,6 @@
 //! `curfew doctor`: checks whether the deployment is alive and safe.
 //!
-//! It makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it:
-//! `cloudformation:DescribeStackResources` and `cloudformation:DescribeStacks`; `s3:ListBucket`, `s3:GetObject` and `s3:GetBucketPolicy` on the state bucket;
-//! `cloudwatch:DescribeAlarms` and `cloudwatch:ListMetrics`; `sns:ListSubscriptionsByTopic`; `iam:SimulatePrincipalPolicy`, `iam:GetRole`,
-//! `iam:ListInstanceProfiles`; `servicequotas:ListServiceQuotas`; `ec2:DescribeRegions`, `ec2:DescribeInstances`,
-//! `ec2:DescribeInstanceTypes`, `ec2:DescribeSpotInstanceRequests`, `ec2:DescribeVolumes` and `ec2:DescribeTags`. It writes nothing.
+//! It makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it. It writes nothing.
 
 mod account;
 mod deployment;

@@ -5,6 +5,7 @@ mod instances;
 mod jobs;
 mod report;
 mod sagemaker;
+mod stated;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use super::ExpectedPermission::{Always, Enforcing, Never};
 use super::{ContextKey, DeploymentArns, ExpectedPermission, PermissionCase};
 
 pub(super) use jobs::CREATE_SPOT_ROLE;
+use stated::{STATED, StatedPermission};
 
 const CREATE_TAGS: &str = "ec2:CreateTags";
 const DELETE_TAGS: &str = "ec2:DeleteTags";
@@ -37,8 +39,6 @@ const MARKS: &str = "it marks a resource before it acts on it";
 
 /// The actions on EC2 and `SageMaker` that one function takes, and those that it must never take.
 struct FunctionActions<'a> {
-    /// Read actions of each run.
-    looks: &'a [&'static str],
     /// Requests in enforce mode only, and never to protected resources.
     done: &'a [ReasonedRequest],
     /// Forbidden requests that differ from `done` by one tag.
@@ -151,8 +151,7 @@ struct CaseBuilder<'a> {
 
 impl CaseBuilder<'_> {
     fn cases_of(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
-        let mut cases: Vec<PermissionCase> =
-            actions.looks.iter().map(|action| self.case(action, "*", "anything", Always, OBSERVES)).collect();
+        let mut cases = self.looks();
         cases.extend(actions.done.iter().map(|(ask, why)| self.ec2(*ask, Enforcing, why)));
         // One of each kind, because the denial depends on no other tag.
         let mut kinds: BTreeMap<(&str, &str), Ec2Request> = BTreeMap::new();
@@ -169,6 +168,20 @@ impl CaseBuilder<'_> {
         cases.extend(self.elsewhere(actions));
         cases.extend((actions.further)(self));
         cases
+    }
+
+    /// Builds the cases of what the function reads in EC2 and elsewhere, always: on everything, or on any resource of `SageMaker`.
+    fn looks(&self) -> Vec<PermissionCase> {
+        let endpoint = sagemaker::ENDPOINT.arn(self.place);
+        let stated = STATED.iter().filter(|one| one.is_of(self.function) && one.condition.is_none());
+        let to_case = |one: &StatedPermission| match one.action {
+            action if one.is_on_everything => Some(self.case(action, "*", "anything", Always, one.why)),
+            action if action.starts_with("sagemaker:") => {
+                Some(self.case(action, &endpoint, "what runs", Always, one.why))
+            }
+            _ => None,
+        };
+        stated.filter_map(to_case).collect()
     }
 
     /// Builds the case of a request to a protected resource, which is explicitly denied.
@@ -220,11 +233,6 @@ impl CaseBuilder<'_> {
         }
         for topic in std::iter::once(topic_arn).chain(&self.place.account_topic_arn).filter(|_| !is_reader) {
             cases.push(self.case("sns:ListSubscriptionsByTopic", topic, "the topic", Always, listens));
-        }
-        // `run-jobs` announces nothing.
-        if !is_reader && self.function != "run-jobs" {
-            let reads = "it enforces for a team only where somebody reads what it announces";
-            cases.push(self.case("sns:GetSubscriptionAttributes", "*", "any subscription", Always, reads));
         }
         if let Some(key) = key_arn {
             let through_sns = |mut case: PermissionCase| {

@@ -2,13 +2,8 @@
 
 use model::curfew_tags::{DELETED_AT, MARKED, PROTECTED, SNAPSHOT_OF, STOPPED};
 
-use super::ExpectedPermission::Always;
 use super::RequestTarget::{Instance, Snapshot, Volume};
-use super::sagemaker::ENDPOINT;
-use super::{
-    CREATE_TAGS, CaseBuilder, DELETE_TAGS, FunctionActions, OBSERVES, OTHERS, PermissionCase, ReasonedRequest, ask,
-    tagging,
-};
+use super::{CREATE_TAGS, DELETE_TAGS, FunctionActions, OTHERS, ReasonedRequest, ask, nothing_else, tagging};
 
 const LOOKS: &str = "it only reads: other functions act";
 
@@ -27,20 +22,6 @@ pub(super) const DENIED: &[ReasonedRequest] = &[
 ];
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[
-        "ec2:DescribeRegions",
-        "ec2:DescribeInstances",
-        "ec2:DescribeInstanceTypes",
-        "ec2:DescribeVolumes",
-        "ec2:DescribeSpotPriceHistory",
-        "pricing:GetProducts",
-        "sagemaker:ListNotebookInstances",
-        "sagemaker:ListApps",
-        "sagemaker:ListEndpoints",
-        "sagemaker:ListTrainingJobs",
-        "sagemaker:ListProcessingJobs",
-        "tag:GetResources",
-    ],
     done: &[],
     never: &[(ask("ec2:RebootInstances", Instance, &[MARKED]), OTHERS)],
     denied: DENIED,
@@ -51,22 +32,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         ("budgets/", true),
         ("prices/", true),
     ],
-    further,
+    further: nothing_else,
     is_reader: false,
     other: "reap-instances",
 };
-
-/// Actions that read the resources of `SageMaker` for the budgets.
-const SEEN: [&str; 6] = [
-    "sagemaker:DescribeApp",
-    "sagemaker:DescribeEndpoint",
-    "sagemaker:DescribeEndpointConfig",
-    "sagemaker:DescribeTrainingJob",
-    "sagemaker:DescribeProcessingJob",
-    "sagemaker:ListTags",
-];
-
-fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
-    let arn = ENDPOINT.arn(table.place);
-    SEEN.into_iter().map(|action| table.case(action, &arn, "what runs", Always, OBSERVES)).collect()
-}

@@ -16,14 +16,6 @@ const BY_ITS_OWNER: &str = "its owner set when it expires";
 const OF_A_JOB: &str = "it terminates machines of jobs past their deadline";
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[
-        "ec2:DescribeRegions",
-        "ec2:DescribeInstances",
-        "ec2:DescribeInstanceTypes",
-        "ec2:DescribeSpotInstanceRequests",
-        "cloudwatch:ListMetrics",
-        "cloudwatch:GetMetricData",
-    ],
     done: &[
         (ask(STOP, Instance, &[MARKED]), ENDS),
         (ask(TERMINATE, Instance, &[MARKED]), ENDS),

@@ -29,16 +29,6 @@ const LAUNCHED: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, MODE];
 const PROTECTING: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, PROTECTED];
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[
-        "ec2:DescribeInstances",
-        "ec2:DescribeInstanceTypes",
-        "ec2:DescribeInstanceTypeOfferings",
-        "ec2:DescribeSubnets",
-        "ec2:DescribeImages",
-        "ec2:DescribeSpotPriceHistory",
-        "pricing:GetProducts",
-        "servicequotas:ListServiceQuotas",
-    ],
     done: &[(ask(TERMINATE, Instance, &[JOB]), OF_A_JOB)],
     never: &[
         (ask(STOP, Instance, &[JOB]), OTHERS),

@@ -5,13 +5,6 @@ use super::budgets::DENIED;
 use super::{CaseBuilder, FunctionActions, PUT, PermissionCase, REPORTS};
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[
-        "ec2:DescribeInstances",
-        "ec2:DescribeInstanceTypes",
-        "ec2:DescribeSpotInstanceRequests",
-        "cloudwatch:ListMetrics",
-        "cloudwatch:GetMetricData",
-    ],
     done: &[],
     never: &[],
     denied: DENIED,

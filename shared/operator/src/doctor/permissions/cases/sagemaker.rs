@@ -2,11 +2,11 @@
 
 use model::curfew_tags::{KEEP_UNTIL, MARKED, MODE, PROTECTED, STOPPED};
 
-use super::ExpectedPermission::{Always, Never};
+use super::ExpectedPermission::Never;
 use super::budgets::DENIED;
 use super::{
-    ALL_TAGS, CaseBuilder, ENDS, FunctionActions, MARKS, OBSERVES, PEOPLE, PermissionCase, ReasonedRequest,
-    RequestTarget, SAGEMAKER_ADD_TAGS, SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, UNMARKED, ask, tagging,
+    ALL_TAGS, CaseBuilder, ENDS, FunctionActions, MARKS, PEOPLE, PermissionCase, ReasonedRequest, RequestTarget,
+    SAGEMAKER_ADD_TAGS, SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, UNMARKED, ask, tagging,
 };
 
 const NOTEBOOK: RequestTarget = RequestTarget::SageMaker { kind: "notebook-instance", words: "a notebook instance" };
@@ -30,17 +30,6 @@ const STOP_TUNING: &str = "sagemaker:StopHyperParameterTuningJob";
 
 const STAYS: &str = "by these everything that it ends can be made again";
 
-const SEEN: [&str; 9] = [
-    "sagemaker:DescribeNotebookInstance",
-    "sagemaker:DescribeApp",
-    "sagemaker:DescribeEndpoint",
-    "sagemaker:DescribeEndpointConfig",
-    "sagemaker:DescribeInferenceComponent",
-    "sagemaker:DescribeTrainingJob",
-    "sagemaker:DescribeProcessingJob",
-    "sagemaker:DescribeHyperParameterTuningJob",
-    "sagemaker:ListTags",
-];
 const KEPT: [&str; 7] = [
     "sagemaker:DeleteNotebookInstance",
     "sagemaker:DeleteSpace",
@@ -80,20 +69,6 @@ const NOT_EVEN_SO: [ReasonedRequest; 5] = [
 ];
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[
-        "ec2:DescribeRegions",
-        "ec2:DescribeInstanceTypes",
-        "sagemaker:ListNotebookInstances",
-        "sagemaker:ListApps",
-        "sagemaker:ListEndpoints",
-        "sagemaker:ListInferenceComponents",
-        "sagemaker:ListTrainingJobs",
-        "sagemaker:ListProcessingJobs",
-        "sagemaker:ListHyperParameterTuningJobs",
-        "tag:GetResources",
-        "application-autoscaling:DescribeScalableTargets",
-        "cloudwatch:GetMetricData",
-    ],
     done: DONE,
     never: &[
         (ask(STOP, NOTEBOOK, &[]), UNMARKED),
@@ -117,9 +92,8 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
 fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     // All about one resource, because the policies name no kind here: so they are one question to IAM.
     let arn = ENDPOINT.arn(table.place);
-    let seen = SEEN.map(|action| table.case(action, &arn, "what runs", Always, OBSERVES));
     let kept =
         KEPT.map(|action| PermissionCase { even_so: true, ..table.case(action, &arn, "what must stay", Never, STAYS) });
     let never = NOT_EVEN_SO.map(|(ask, why)| PermissionCase { even_so: true, ..table.ec2(ask, Never, why) });
-    seen.into_iter().chain(kept).chain(never).collect()
+    kept.into_iter().chain(never).collect()
 }

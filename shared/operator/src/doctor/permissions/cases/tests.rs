@@ -27,6 +27,23 @@ fn every_function_has_cases_of_each_kind() {
     assert_eq!(permission_cases("reap-everything"), []);
 }
 
+/// Of one that only a parameter of the stack grants, nothing is asked; nor of the queue that Lambda reads.
+#[test]
+fn every_stated_permission_is_asked() {
+    for scheduled in FUNCTIONS {
+        let cases = permission_cases(scheduled.function);
+        for stated in STATED.iter().filter(|one| one.is_of(scheduled.function)) {
+            let expected = match stated.condition {
+                None => Always,
+                Some("Enforcing") => Enforcing,
+                Some(_) => continue,
+            };
+            let is_asked = cases.iter().any(|case| (case.action, case.expected) == (stated.action, expected));
+            assert!(is_asked || stated.why.starts_with("Lambda takes"), "{} {}", scheduled.function, stated.action);
+        }
+    }
+}
+
 #[test]
 fn no_question_is_asked_twice() {
     for scheduled in FUNCTIONS {

@@ -18,15 +18,6 @@ const SAYS_OF_WHAT: &str = "a snapshot must name its volume";
 const OF_OTHERS: &str = "it must not delete or claim snapshots of others";
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[
-        "ec2:DescribeRegions",
-        "ec2:DescribeVolumes",
-        "ec2:DescribeSnapshots",
-        "ec2:DescribeInstances",
-        "ec2:DescribeCapacityReservations",
-        "ec2:DescribeInstanceTypes",
-        "cloudwatch:GetMetricData",
-    ],
     done: &[
         (ask(DELETE, Volume, &[MARKED]), ENDS),
         (ask(SNAPSHOT, Volume, &[MARKED]), SAFETY),
