@@ -28,8 +28,7 @@ _KEY = "11111111-2222-3333-4444-555555555555"
 class Deployment:
     account: Account
     mode: str
-    # The parameter RolePath.
-    role_path: str = "/"
+    parameters: dict[str, str] = field(default_factory=dict)
     # The physical ids by logical id.
     made: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -58,9 +57,13 @@ class Deployment:
         )
 
 
-def deploy(account: Account, mode: str = "enforce", role_path: str = "/") -> Deployment:
-    """The stack with its roles and alarms; both functions have just run."""
-    stack = Deployment(account, mode, role_path)
+# The conditions of the template that hold where a parameter is given.
+_CONDITIONS = {"HasReportSender": "ReportSender", "HasReplyLinks": "ReplyLinks"}
+
+
+def deploy(account: Account, mode: str = "enforce", **given: str) -> Deployment:
+    """The stack with its roles and alarms; its functions have just run. `given`: parameters that are not as by default."""
+    stack = Deployment(account, mode, {**parameters(mode), **given})
     stack.made = {
         "StateBucket": ("AWS::S3::Bucket", BUCKET),
         "Topic": ("AWS::SNS::Topic", account.topic_arn),
@@ -70,22 +73,23 @@ def deploy(account: Account, mode: str = "enforce", role_path: str = "/") -> Dep
         "JobEvents": ("AWS::SQS::Queue", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{STACK}-JobEvents-1ABC"),
     }
     for function, logical_id in logical_ids().items():
-        if "Condition" in resources()[logical_id]:  # by default there is none
+        if not _holds(stack, resources()[logical_id].get("Condition", "")):  # by default
             continue
         stack.made[logical_id] = ("AWS::Lambda::Function", f"{STACK}-{function}")
         stack.made[f"{logical_id}Logs"] = ("AWS::Logs::LogGroup", f"/aws/lambda/{STACK}-{function}")
         stack.made[f"{logical_id}Role"] = ("AWS::IAM::Role", f"{STACK}-{logical_id}Role-1ABC")
         _create_role(stack, function)
-        stack.ran(function)
+        if "Events" in resources()[logical_id]["Properties"]:
+            stack.ran(function)
     for logical_id, alarm in resources("AWS::CloudWatch::Alarm").items():
-        if "Condition" in alarm:
+        if not _holds(stack, alarm.get("Condition", "")):
             continue
         name = f"{STACK}-{logical_id}-1ABC"
         stack.made[logical_id] = ("AWS::CloudWatch::Alarm", name)
         put_alarm(account, name, alarm["Properties"]["AlarmDescription"])
     policy = _resolved(stack, resources()["StateBucketPolicy"]["Properties"]["PolicyDocument"])
     account.aws.client("s3").put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(policy))
-    account.aws.put_stack(STACK, stack.made, parameters=parameters(mode), outputs={"Version": version()})
+    account.aws.put_stack(STACK, stack.made, parameters=stack.parameters, outputs={"Version": version()})
     account.aws.set_quota(ON_DEMAND_G, 64)
     return stack
 
@@ -136,13 +140,8 @@ def the_only(said: Said, check: str) -> dict[str, Any]:
 def _create_role(stack: Deployment, function: str) -> None:
     iam = stack.account.aws.client("iam")
     role = stack.role(function)
-    iam.create_role(RoleName=role, Path=stack.role_path, AssumeRolePolicyDocument="{}")
-    kept = [
-        one
-        for one in statements(function)
-        if not {"HasVolumeKeys", "HasJobVpcs", "HasJobImageOwners", "AsksCostExplorer", "HasReportSender", "HasChatTopic", "HasEventBus"} & set(one.only_if)
-        and (stack.mode == "enforce" or "Enforcing" not in one.only_if)
-    ]
+    iam.create_role(RoleName=role, Path=stack.parameters["RolePath"], AssumeRolePolicyDocument="{}")
+    kept = [one for one in statements(function) if all(_holds(stack, condition) for condition in one.only_if)]
     document = {
         "Version": "2012-10-17",
         "Statement": [
@@ -159,23 +158,31 @@ def _create_role(stack: Deployment, function: str) -> None:
     iam.put_role_policy(RoleName=role, PolicyName="of-the-template", PolicyDocument=json.dumps(document))
 
 
+def _holds(stack: Deployment, condition: str) -> bool:
+    """Whether a condition of the template does; any that is not known here does not, as by default."""
+    if condition == "Enforcing":
+        return stack.mode == "enforce"
+    return not condition or condition in _CONDITIONS and stack.parameters[_CONDITIONS[condition]] not in ("", "no")
+
+
 def _resolved(stack: Deployment, value: Any) -> Any:
-    """The value with Ref, Fn::GetAtt and Fn::Sub replaced by what they stand for."""
+    """The value with Ref, Fn::If, Fn::GetAtt and Fn::Sub replaced by what they stand for."""
     if isinstance(value, list):
-        return [_resolved(stack, one) for one in value if not (isinstance(one, dict) and one.get("Fn::If", [""])[0] == "HasReplyLinks")]
+        chosen = [one["Fn::If"][1] if isinstance(one, dict) and "Fn::If" in one and _holds(stack, one["Fn::If"][0]) else one for one in value]
+        return [_resolved(stack, one) for one in chosen if not (isinstance(one, dict) and "Fn::If" in one)]
     if not isinstance(value, dict):
         return value
     if "Ref" in value:
-        return stack.made[value["Ref"]][1]
+        return stack.made[value["Ref"]][1] if value["Ref"] in stack.made else stack.parameters[value["Ref"]]
     if "Fn::GetAtt" in value:
         logical_id, attribute = value["Fn::GetAtt"]
         assert attribute == "Arn", attribute
         return _arn(stack, logical_id)
     if "Fn::Sub" in value:
-        text = value["Fn::Sub"]
+        text = value["Fn::Sub"] if isinstance(value["Fn::Sub"], str) else value["Fn::Sub"][0]
         pseudo = {"AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com", "AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::StackName": STACK}
-        pseudo["RolePath"] = stack.role_path
-        for name, stands_for in pseudo.items():
+        domain = {"Domain": stack.parameters["ReportSender"].rpartition("@")[2]}
+        for name, stands_for in {**pseudo, **stack.parameters, **domain}.items():
             text = text.replace(f"${{{name}}}", stands_for)
         for logical_id in stack.made:
             text = text.replace(f"${{{logical_id}.Arn}}", _arn(stack, logical_id))
@@ -192,5 +199,5 @@ def _arn(stack: Deployment, logical_id: str) -> str:
         "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{name}",
         "AWS::SQS::Queue": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
         "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{physical_id}:*",
-        "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role{stack.role_path}{name}",
+        "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role{stack.parameters['RolePath']}{name}",
     }.get(kind, physical_id)

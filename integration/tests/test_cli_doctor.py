@@ -12,7 +12,7 @@ from reaping import BUCKET, EUROPE, Account, ago, binary, now, rfc3339, schedule
 from runtime_api import Function
 
 FUNCTIONS = ["reap-instances", "reap-volumes", "enforce-budgets", "reap-sagemaker"]
-CHECKS = ["version", "runs", "alarms", "subscriptions", "configuration", "permissions", "roles", "telemetry", "quotas", "tags"]
+CHECKS = ["version", "runs", "alarms", "subscriptions", "channels", "configuration", "permissions", "roles", "telemetry", "quotas", "tags"]
 
 
 @pytest.fixture
@@ -39,6 +39,18 @@ def test_a_topic_for_chats_that_no_channel_reads_is_found(stack: Deployment) -> 
     topic_arn = stack.account.aws.client("sns").create_topic(Name="curfew-chat")["TopicArn"]
     [unread] = findings(doctor(stack, CURFEW_CHAT_TOPIC_ARN=topic_arn), "subscriptions")
     assert topic_arn in str(unread) and "no channel is connected" in unread["found"]
+
+
+def test_mail_and_links_that_reach_nobody_are_found(account: Account) -> None:
+    sender, url = "curfew@example.com", "https://abc.lambda-url.us-east-1.on.aws/"
+    account.configure(report={"sender": sender}, notify={"owners": True})
+    stack = deploy(account, ReplyLinks="yes", ReplyUrl=url)
+    mail, links = findings(doctor(stack), "channels")
+    assert (mail["severity"], mail["remedy"]) == ("problem", f'make deploy ARGS="ReportSender={sender}"')
+    assert (links["severity"], links["where"]) == ("warning", url)
+    account.aws.put_stack("curfew-reply-url", {}, outputs={"ReplyUrl": url})
+    account.aws.put_stack(STACK, stack.made, parameters={**stack.parameters, "ReportSender": sender})
+    assert findings(doctor(stack), "channels") == []
 
 
 def test_each_illness_is_found_once(stack: Deployment) -> None:
@@ -107,7 +119,7 @@ DENIED: list[dict[tuple[str, str], set[str]]] = [
     },
     {
         ("s3:GetBucketPolicy", "s3:GetBucketPolicy"): {"permissions"},
-        ("cloudformation:DescribeStacks", "cloudformation:DescribeStacks"): {"version"},
+        ("cloudformation:DescribeStacks", "cloudformation:DescribeStacks"): {"version", "channels"},
     },
     {("ec2:DescribeRegions", "ec2:DescribeRegions"): {"telemetry", "quotas", "tags"}},
 ]

@@ -16,24 +16,32 @@ from template_actions import Statement
 from template_iam import Request, decision, statements_of
 
 
+WITH_CHANNELS = {"ReportSender": "curfew@example.com", "ReplyLinks": "yes"}
+
+
 @pytest.fixture
 def stack(account: Account) -> Deployment:
     return deploy(account)
+
+
+@pytest.fixture
+def with_channels(account: Account) -> Deployment:
+    return deploy(account, **WITH_CHANNELS)
 
 
 def test_the_roles_of_the_template_are_as_they_should_be_in_both_modes(account: Account) -> None:
     for mode in ("observe", "enforce"):
         account.aws.reset()
         account = Account(account.aws)
-        said = doctor(deploy(account, mode))
+        said = doctor(deploy(account, mode, **WITH_CHANNELS))
         assert findings(said, "permissions") == [], mode
         simulated = [call for call in account.aws.calls("iam:SimulatePrincipalPolicy")]
-        assert 120 < len(simulated) < 380
+        assert 120 < len(simulated) < 460
 
 
 def test_roles_under_a_path_are_asked_about_there(account: Account) -> None:
     """A path of the stack: IAM knows no role by its name alone, and machines get roles under that path."""
-    said = doctor(deploy(account, role_path="/platform/ml/"))
+    said = doctor(deploy(account, RolePath="/platform/ml/"))
     assert findings(said, "permissions") == []
 
 
@@ -70,7 +78,7 @@ def test_a_role_for_spot_that_is_missing_and_may_not_be_created_is_a_problem(sta
     assert findings(doctor(stack), "permissions") == []
 
 
-JUDGED = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "send-report")
+JUDGED = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "send-report", "reply")
 
 
 def policy_of(stack: Deployment, function: str) -> dict[str, Any]:
@@ -79,7 +87,7 @@ def policy_of(stack: Deployment, function: str) -> dict[str, Any]:
 
 
 def test_without_any_statement_of_the_template_the_doctor_gets_another_answer(
-    stack: Deployment, monkeypatch: pytest.MonkeyPatch
+    with_channels: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new permission of the template needs a case of the doctor."""
     asked: list[tuple[list[Statement], Request]] = []
@@ -89,9 +97,9 @@ def test_without_any_statement_of_the_template_the_doctor_gets_another_answer(
         return decision(policies, question)
 
     monkeypatch.setattr(policy_simulator, "decision", decided)
-    assert findings(doctor(stack), "permissions") == []
+    assert findings(doctor(with_channels), "permissions") == []
     for function in JUDGED:
-        own = statements_of(policy_of(stack, function))
+        own = statements_of(policy_of(with_channels, function))
         # Some questions are of the role with a policy besides.
         of_role = [(policies, question) for policies, question in asked if policies[: len(own)] == own]
         for gone in own:
@@ -99,13 +107,13 @@ def test_without_any_statement_of_the_template_the_doctor_gets_another_answer(
             assert any(changes), f"{function}: {gone.sid}"
 
 
-def test_a_removed_statement_of_each_role_is_found(stack: Deployment) -> None:
+def test_a_removed_statement_of_each_role_is_found(with_channels: Deployment) -> None:
     for function in JUDGED:
-        policy = policy_of(stack, function)
+        policy = policy_of(with_channels, function)
         document = json.dumps({**policy, "Statement": policy["Statement"][1:]})
-        stack.account.aws.client("iam").put_role_policy(RoleName=stack.role(function), PolicyName="of-the-template", PolicyDocument=document)
-    found = {one["where"] for one in findings(doctor(stack), "permissions")}
-    assert found == {f"{function} (role {stack.role(function)})" for function in JUDGED}
+        with_channels.account.aws.client("iam").put_role_policy(RoleName=with_channels.role(function), PolicyName="of-the-template", PolicyDocument=document)
+    found = {one["where"] for one in findings(doctor(with_channels), "permissions")}
+    assert found == {f"{function} (role {with_channels.role(function)})" for function in JUDGED}
 
 
 def person(stack: Deployment, name: str, *allowed: dict[str, Any]) -> str:

@@ -10,10 +10,12 @@ mod show;
 mod tags;
 
 use clap::Args;
+use cloud::operator::read_stack;
 use futures::future::join_all;
 use futures::join;
 use model::config::Config;
 use model::mode::Mode;
+use operator::doctor::channels::mail_sender;
 use operator::doctor::{CheckState, runs, verdict};
 use serde::Serialize;
 
@@ -26,9 +28,9 @@ use store::Documents as _;
 
 /// Check that the deployment is alive and safe
 ///
-/// Checks the versions, the last runs, alarms, subscriptions, the configuration, the telemetry of GPUs, the permissions of each function
-/// (by IAM's policy simulator), what you and others may write that only Curfew should, the roles of teams' machines, GPU quotas,
-/// and stray tags. Each finding comes with its remedy. Nothing is changed.
+/// Checks the versions, the last runs, alarms, subscriptions, mail and links, the configuration, the telemetry of GPUs, the permissions of
+/// each function (by IAM's policy simulator), what you and others may write that only Curfew should, the roles of teams' machines, GPU
+/// quotas, and stray tags. Each finding comes with its remedy. Nothing is changed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 no finding (there may be notes); 1 a finding, or something could not be checked; \
@@ -55,18 +57,21 @@ impl Doctor {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
         screen::progress(format!("Checking the deployment of {} …", deployed.bucket));
-        let (stack, config, last) = join!(
+        let (stack, described, config, last) = join!(
             deployment::stack(context, &deployed),
+            read_stack(&context.aws, &context.global.stack),
             deployed.store.read_config(),
             join_all(runs::FUNCTIONS.map(|scheduled| deployment::last_run(context, &deployed, scheduled))),
         );
         let ceiling = ceiling(&last)?;
+        let sender = described.as_ref().ok().and_then(Option::as_ref).and_then(|stack| mail_sender(&stack.parameters));
         let judged = config.as_ref().map_or_else(|_| Config::default(), Config::clone);
-        let (versions, alarms, subscriptions, permissions, roles, account) = join!(
-            Box::pin(deployment::versions(context, &deployed)),
+        let (versions, alarms, subscriptions, channels, permissions, roles, account) = join!(
+            Box::pin(deployment::versions(context, &deployed, &described)),
             deployment::alarms(context, &stack),
             deployment::subscriptions(context, &deployed, &stack, config.as_ref().ok()),
-            Box::pin(permissions::check(context, &deployed, &stack, &self.principals, ceiling)),
+            deployment::channels(context, &stack, &described, &judged),
+            Box::pin(permissions::check(context, &deployed, &stack, sender, &self.principals, ceiling)),
             deployment::roles(context, &deployed, &judged),
             account::check_regions(context, &deployed, &judged),
         );
@@ -75,6 +80,7 @@ impl Doctor {
             deployment::runs(context, &stack, &last),
             alarms,
             subscriptions,
+            channels,
             deployment::configuration(context, &config, ceiling, &account.left_out, account.withheld),
             permissions,
             roles,

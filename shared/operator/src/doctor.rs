@@ -3,6 +3,7 @@
 //! Each check is a function from what was looked up to findings. A failed look-up is a finding too: unknown never counts as fine.
 
 pub mod alarms;
+pub mod channels;
 pub mod configuration;
 pub mod partition;
 pub mod permissions;

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use cloud::operator::{Deployment, read_stack};
+use cloud::CallError;
+use cloud::operator::{Deployment, Stack, stacks_named};
 use model::channels::MessageTopics;
 use model::config::Config;
 use model::instance::Instance;
 use model::mode::Mode;
 use operator::doctor::roles::team_roles;
 use operator::doctor::runs::ScheduledFunction;
-use operator::doctor::{DoctorFinding, alarms, configuration, partition, roles, runs, subscriptions, version};
+use operator::doctor::{
+    DoctorFinding, alarms, channels, configuration, partition, roles, runs, subscriptions, version,
+};
 use plan::report::RunRecord;
 use store::{ConfigLoadError, ReconcilerDocuments as _, StoreError};
 
@@ -17,6 +20,8 @@ use super::super::version::{COMMAND_VERSION, check_bucket};
 use super::section::{DoctorSection, unanswered, unread};
 use crate::context::{CommandContext, DeployedResources};
 
+/// The stack with its parameters and outputs; `None` if there is none.
+pub(super) type DescribedStack = Result<Option<Stack>, CallError>;
 /// Each function with its last run.
 pub(super) type LastRun = (ScheduledFunction, Result<Option<RunRecord>, StoreError>);
 
@@ -120,6 +125,35 @@ async fn chat_subscriptions(context: &CommandContext, deployed: &DeployedResourc
     }
 }
 
+/// Links are only looked for if the stack says that there are some.
+pub(super) async fn channels(
+    context: &CommandContext,
+    stack: &Result<Deployment, DoctorFinding>,
+    described: &DescribedStack,
+    config: &Config,
+) -> DoctorSection {
+    let parameters = match (stack, described) {
+        (Ok(_), Ok(Some(described))) => &described.parameters,
+        (Ok(stack), Ok(None)) => {
+            let unknown = DoctorFinding::unknown(&stack.stack, "the stack is gone", "run the check again");
+            return DoctorSection::new(channels::CHECK, vec![unknown], "");
+        }
+        (Ok(_), Err(error)) => return DoctorSection::new(channels::CHECK, vec![unanswered(error)], ""),
+        (Err(unknown), _) => return DoctorSection::new(channels::CHECK, vec![unknown.clone()], ""),
+    };
+    let mut findings: Vec<DoctorFinding> = channels::check_mail(config, parameters).into_iter().collect();
+    if let Some(url) = channels::reply_url(parameters) {
+        match stacks_named(&context.aws, context.aws.home(), channels::REPLY_URL_STACKS).await {
+            Ok(stacks) => {
+                let addresses = stacks.iter().filter_map(|stack| stack.outputs.get("ReplyUrl").map(String::as_str));
+                findings.extend(channels::check_links(url, &addresses.collect::<Vec<_>>()));
+            }
+            Err(error) => findings.push(unanswered(&error)),
+        }
+    }
+    DoctorSection::new(channels::CHECK, findings, channels::summary(parameters))
+}
+
 /// The configuration, and the partition in which it holds: that one needs no call, so it is no check of its own, which would always be answered.
 pub(super) fn configuration(
     context: &CommandContext,
@@ -140,17 +174,21 @@ pub(super) fn configuration(
 }
 
 /// A deployment that is named by its bucket alone, and has no stack here, is judged by its documents.
-pub(super) async fn versions(context: &CommandContext, deployed: &DeployedResources) -> DoctorSection {
+pub(super) async fn versions(
+    context: &CommandContext,
+    deployed: &DeployedResources,
+    described: &DescribedStack,
+) -> DoctorSection {
     let (_, mut findings) = check_bucket(context, &deployed.store).await;
     let mut summary = format!("command {COMMAND_VERSION}; there is no stack to compare it with");
-    match read_stack(&context.aws, &context.global.stack).await {
+    match described {
         Ok(Some(stack)) => {
             let stated = stack.outputs.get(version::OUTPUT).map(String::as_str);
             findings.extend(version::check_stack(COMMAND_VERSION, stated));
             summary = format!("command {COMMAND_VERSION}, stack {}", stated.unwrap_or("unknown"));
         }
         Ok(None) => {}
-        Err(error) => findings.push(unanswered(&error)),
+        Err(error) => findings.push(unanswered(error)),
     }
     DoctorSection::new(version::CHECK, findings, summary)
 }

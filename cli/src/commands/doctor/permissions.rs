@@ -17,11 +17,12 @@ use crate::context::{CommandContext, DeployedResources};
 /// The function by whose role the check finds out whether somebody is an administrator.
 const REAPER: &str = "reap-instances";
 
-/// Simulates every function of the stack, one after the other: IAM accepts few calls a second.
+/// Simulates every function of the stack, one after the other: IAM accepts few calls a second. `sender`: the stack's parameter `ReportSender`.
 pub(super) async fn check(
     context: &CommandContext,
     deployed: &DeployedResources,
     stack: &Result<Deployment, DoctorFinding>,
+    sender: Option<&String>,
     principals: &[String],
     mode: Option<Mode>,
 ) -> DoctorSection {
@@ -37,6 +38,7 @@ pub(super) async fn check(
         );
         return DoctorSection::new(permissions::CHECK, vec![unknown], "");
     };
+    place.sender = sender.cloned();
     // The stack names its roles without their path, which is the same for all. Where IAM does not tell it, there is most likely none.
     if let Some(function) = stack.functions.values().next()
         && let Ok(arn) = Box::pin(role_arn(&context.aws, &function.role)).await

@@ -9,6 +9,7 @@ use futures::join;
 use jobs::JobId;
 use model::config::Config;
 use model::id::{Region, ResourceId};
+use operator::doctor::channels::REPLY_URL_STACKS;
 use operator::leftovers::{SnapshotLeftovers, has_tags_of_people, removable_labels, sort_snapshots, stopped_instances};
 use store::{Documents as _, Store};
 
@@ -21,9 +22,8 @@ use crate::screen;
 const REAP_VOLUMES: &str = "reap-volumes";
 /// Beginning of the names of team stacks.
 const TEAM_STACKS: &str = "curfew-team-";
-/// Beginnings of the names of stacks of `deploy/forwarder.yaml` and `deploy/reply-url.yaml`, as docs/job-machines.md and docs/replies.md name them.
+/// Beginning of the names of stacks of `deploy/forwarder.yaml`, as docs/job-machines.md names them.
 const FORWARDERS: &str = "curfew-forwarder";
-const REPLY_URLS: &str = "curfew-reply-url";
 /// Two parameters that together only a stack of `deploy/reply-url.yaml` has.
 const REPLY_URL_PARAMETERS: [&str; 2] = ["FunctionName", "ChatButtons"];
 /// Two parameters that together only a stack of `template.yaml` has; one whose creation failed has no outputs.
@@ -133,7 +133,7 @@ impl Leftovers {
         let reply = stack.as_ref().and_then(|stack| stack.outputs.get("ReplyName")).cloned();
         let reply = reply.unwrap_or_else(|| format!("{}-reply", context.global.stack));
         let is_reply_url = |stack: &Stack| {
-            stack.name.starts_with(REPLY_URLS)
+            stack.name.starts_with(REPLY_URL_STACKS)
                 && has_parameters(stack, &REPLY_URL_PARAMETERS)
                 && stack.parameters.get("FunctionName") == Some(&reply)
         };

@@ -52,6 +52,8 @@ pub struct DeploymentArns {
     pub account_topic_arn: Option<String>,
     /// The ARN of the topics' key.
     pub key_arn: Option<String>,
+    /// The address from which the functions may send mail.
+    pub sender: Option<String>,
     /// The ARN of the queue of failed events.
     pub queue_arn: Option<String>,
     /// The name of each function's log group, by the function's name.
@@ -73,6 +75,7 @@ impl DeploymentArns {
             topic_arn: topic_arn.to_owned(),
             account_topic_arn: None,
             key_arn: None,
+            sender: None,
             queue_arn: None,
             log_groups: BTreeMap::new(),
         })

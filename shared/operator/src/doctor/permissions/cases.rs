@@ -3,6 +3,8 @@
 mod budgets;
 mod instances;
 mod jobs;
+mod messages;
+mod reply;
 mod report;
 mod sagemaker;
 mod stated;
@@ -16,7 +18,7 @@ use super::ExpectedPermission::{Always, Enforcing, Never};
 use super::{ContextKey, DeploymentArns, ExpectedPermission, PermissionCase};
 
 pub(super) use jobs::CREATE_SPOT_ROLE;
-use stated::{STATED, StatedPermission};
+use stated::{REPLY, STATED, StatedPermission};
 
 const CREATE_TAGS: &str = "ec2:CreateTags";
 const DELETE_TAGS: &str = "ec2:DeleteTags";
@@ -140,6 +142,7 @@ pub fn cases(function: &str, place: &DeploymentArns) -> Vec<PermissionCase> {
         "enforce-budgets" => table.cases_of(&budgets::ACTIONS),
         "run-jobs" => table.cases_of(&jobs::ACTIONS),
         "send-report" => table.cases_of(&report::ACTIONS),
+        REPLY => table.cases_of(&reply::ACTIONS),
         _ => Vec::new(),
     }
 }
@@ -216,62 +219,9 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// Builds the cases of the topic, the queue and the logs: every function publishes and writes there, and nowhere else.
-    fn report(&self, is_reader: bool) -> Vec<PermissionCase> {
-        let DeploymentArns { topic_arn, key_arn, queue_arn, partition, region, account, log_groups, .. } = self.place;
-        let record = format!("plans/2026-09-01/{}/run.json", self.function);
-        let (trail, why) = if is_reader { (Always, OBSERVES) } else { (Never, OWN) };
-        let listens = "it enforces only with a confirmed subscription";
-        let mut cases = vec![
-            self.object(PUT, &record, Always, REPORTS),
-            self.object(GET, &record, trail, why),
-            self.case("sns:Publish", topic_arn, "the topic", Always, REPORTS),
-            self.case("sns:Publish", &format!("{topic_arn}-other"), "another topic", Never, OTHERS),
-        ];
-        if let Some(account_topic) = &self.place.account_topic_arn {
-            cases.push(self.case("sns:Publish", account_topic, "the topic of the account", Always, REPORTS));
-        }
-        for topic in std::iter::once(topic_arn).chain(&self.place.account_topic_arn).filter(|_| !is_reader) {
-            cases.push(self.case("sns:ListSubscriptionsByTopic", topic, "the topic", Always, listens));
-        }
-        if let Some(key) = key_arn {
-            let through_sns = |mut case: PermissionCase| {
-                case.context.push(single("kms:ViaService", &format!("sns.{region}.{}", self.place.dns_suffix())));
-                case
-            };
-            for action in ["kms:GenerateDataKey", "kms:Decrypt"] {
-                let why = "its messages are encrypted";
-                cases.push(through_sns(self.case(action, key, "the topic's key", Always, why)));
-                cases.push(self.case(
-                    action,
-                    key,
-                    "the topic's key, by itself",
-                    Never,
-                    "only SNS uses it on its behalf",
-                ));
-                cases.push(through_sns(self.case(action, &format!("{key}-other"), "another key", Never, OTHERS)));
-            }
-        }
-        if let Some(queue) = queue_arn {
-            cases.push(self.case(
-                "sqs:SendMessage",
-                queue,
-                "the queue of failed events",
-                Always,
-                "a failed event is kept",
-            ));
-            cases.push(self.case("sqs:SendMessage", &format!("{queue}-other"), "another queue", Never, OTHERS));
-        }
-        if let Some(group) = log_groups.get(self.function) {
-            let stream =
-                |group: &str| format!("arn:{partition}:logs:{region}:{account}:log-group:{group}:log-stream:stream");
-            for action in ["logs:CreateLogStream", "logs:PutLogEvents"] {
-                let why = "its log shows what it did";
-                cases.push(self.case(action, &stream(group), "its log group", Always, why));
-                cases.push(self.case(action, &stream("other"), "another log group", Never, OTHERS));
-            }
-        }
-        cases
+    /// Returns `true` if `deploy/permissions.csv` grants the action to the function.
+    fn is_granted(&self, action: &str) -> bool {
+        STATED.iter().any(|one| one.action == action && one.is_of(self.function))
     }
 
     /// Builds the cases of requests that no function may make.

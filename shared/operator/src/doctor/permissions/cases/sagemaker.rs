@@ -9,8 +9,9 @@ use super::{
     SAGEMAKER_ADD_TAGS, SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, UNMARKED, ask, tagging,
 };
 
-const NOTEBOOK: RequestTarget = RequestTarget::SageMaker { kind: "notebook-instance", words: "a notebook instance" };
-const APP: RequestTarget = RequestTarget::SageMaker { kind: "app", words: "an app" };
+pub(super) const NOTEBOOK: RequestTarget =
+    RequestTarget::SageMaker { kind: "notebook-instance", words: "a notebook instance" };
+pub(super) const APP: RequestTarget = RequestTarget::SageMaker { kind: "app", words: "an app" };
 pub(super) const ENDPOINT: RequestTarget = RequestTarget::SageMaker { kind: "endpoint", words: "an endpoint" };
 const COMPONENT: RequestTarget =
     RequestTarget::SageMaker { kind: "inference-component", words: "an inference component" };
@@ -20,7 +21,7 @@ const TUNING: RequestTarget =
     RequestTarget::SageMaker { kind: "hyper-parameter-tuning-job", words: "a hyperparameter tuning job" };
 
 const STOP: &str = "sagemaker:StopNotebookInstance";
-const START: &str = "sagemaker:StartNotebookInstance";
+pub(super) const START_NOTEBOOK: &str = "sagemaker:StartNotebookInstance";
 const DELETE_APP: &str = "sagemaker:DeleteApp";
 const DELETE_ENDPOINT: &str = "sagemaker:DeleteEndpoint";
 const SET_COPIES: &str = "sagemaker:UpdateInferenceComponentRuntimeConfig";
@@ -43,7 +44,7 @@ const KEPT: [&str; 7] = [
 /// Requests that the function makes after it has announced them.
 const DONE: &[ReasonedRequest] = &[
     (ask(STOP, NOTEBOOK, &[MARKED]), ENDS),
-    (ask(START, NOTEBOOK, &[STOPPED]), "it starts again what it has stopped, at the next working hours"),
+    (ask(START_NOTEBOOK, NOTEBOOK, &[STOPPED]), "it starts again what it has stopped, at the next working hours"),
     (ask(DELETE_APP, APP, &[MARKED]), ENDS),
     (ask(DELETE_ENDPOINT, ENDPOINT, &[MARKED]), ENDS),
     (ask(SET_COPIES, COMPONENT, &[MARKED]), ENDS),
@@ -72,7 +73,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     done: DONE,
     never: &[
         (ask(STOP, NOTEBOOK, &[]), UNMARKED),
-        (ask(START, NOTEBOOK, &[]), "it starts only what it has stopped"),
+        (ask(START_NOTEBOOK, NOTEBOOK, &[]), "it starts only what it has stopped"),
         (ask(DELETE_APP, APP, &[]), UNMARKED),
         (ask(DELETE_ENDPOINT, ENDPOINT, &[]), UNMARKED),
         (ask(SET_COPIES, COMPONENT, &[]), UNMARKED),

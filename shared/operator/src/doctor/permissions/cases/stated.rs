@@ -7,7 +7,7 @@ use model::table::embedded_table;
 use super::super::super::runs::FUNCTIONS;
 
 /// The function that people wake by links. It has no schedule.
-pub(in super::super) const REPLY: &str = "reply";
+pub(super) const REPLY: &str = "reply";
 
 /// One action, and the functions that may take it.
 pub(super) struct StatedPermission {

@@ -1,0 +1,55 @@
+//! `reply`: it keeps, protects and starts again the one resource that a link is about.
+
+use model::curfew_tags::{DELETED_AT, KEEP_UNTIL, MARKED, MODE, PROTECTED, SNAPSHOT_OF, STOPPED};
+
+use super::RequestTarget::{Instance, Snapshot, Volume};
+use super::sagemaker::{APP, ENDPOINT, NOTEBOOK, START_NOTEBOOK};
+use super::{
+    CREATE_TAGS, DELETE_TAGS, FunctionActions, SAGEMAKER_ADD_TAGS, SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, ask,
+    nothing_else, tagging,
+};
+
+const START: &str = "ec2:StartInstances";
+
+const KEEPS: &str = "the reader of a link keeps a resource";
+const AGAIN: &str = "the reader of a link starts again what Curfew stopped";
+const NOT_STOPPED: &str = "it starts only what Curfew stopped";
+const ENDS_NOTHING: &str = "whoever has a link must end and launch nothing by it";
+
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
+    done: &[
+        (ask(START, Instance, &[STOPPED]), AGAIN),
+        (ask(START_NOTEBOOK, NOTEBOOK, &[STOPPED]), AGAIN),
+        (tagging(CREATE_TAGS, Instance, &[], &[KEEP_UNTIL]), KEEPS),
+        (tagging(CREATE_TAGS, Instance, &[], &[PROTECTED]), KEEPS),
+        (tagging(CREATE_TAGS, Volume, &[], &[KEEP_UNTIL]), KEEPS),
+        (tagging(CREATE_TAGS, Volume, &[], &[PROTECTED]), KEEPS),
+        (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[KEEP_UNTIL]), KEEPS),
+        (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[PROTECTED]), KEEPS),
+    ],
+    never: &[
+        (ask(START, Instance, &[MARKED]), NOT_STOPPED),
+        (ask(START_NOTEBOOK, NOTEBOOK, &[MARKED]), NOT_STOPPED),
+        (tagging(CREATE_TAGS, Snapshot, &[], &[KEEP_UNTIL]), TAGS_OF_OTHERS),
+    ],
+    denied: &[
+        (tagging(CREATE_TAGS, Instance, &[], &[KEEP_UNTIL, MARKED]), TAGS_OF_OTHERS),
+        (tagging(CREATE_TAGS, Volume, &[], &[MODE]), TAGS_OF_OTHERS),
+        (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[MODE]), TAGS_OF_OTHERS),
+        (tagging(DELETE_TAGS, Instance, &[KEEP_UNTIL], &[KEEP_UNTIL]), TAGS_OF_OTHERS),
+        (tagging(SAGEMAKER_DELETE_TAGS, ENDPOINT, &[KEEP_UNTIL], &[KEEP_UNTIL]), TAGS_OF_OTHERS),
+        (ask("ec2:RunInstances", Instance, &[]), ENDS_NOTHING),
+        (ask("ec2:StopInstances", Instance, &[MARKED]), ENDS_NOTHING),
+        (ask("ec2:TerminateInstances", Instance, &[MARKED]), ENDS_NOTHING),
+        (ask("ec2:CreateSnapshot", Volume, &[MARKED]), ENDS_NOTHING),
+        (ask("ec2:DeleteVolume", Volume, &[MARKED]), ENDS_NOTHING),
+        (ask("ec2:DeleteSnapshot", Snapshot, &[SNAPSHOT_OF, DELETED_AT]), ENDS_NOTHING),
+        (ask("sagemaker:StopNotebookInstance", NOTEBOOK, &[MARKED]), ENDS_NOTHING),
+        (ask("sagemaker:DeleteApp", APP, &[MARKED]), ENDS_NOTHING),
+        (ask("sagemaker:DeleteEndpoint", ENDPOINT, &[MARKED]), ENDS_NOTHING),
+    ],
+    own: &[("replies/", true), ("notices/reap-instances/", false), ("notices/reap-sagemaker/", false)],
+    further: nothing_else,
+    is_reader: false,
+    other: "reap-volumes",
+};
