@@ -13,7 +13,9 @@ use crate::global_options::GlobalOptions;
 #[derive(Debug, Parser)]
 #[command(name = "curfew", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 nothing found, or done; 1 something found, or not done; 2 error or \
-                        incomplete result.\n\nExample:\n  curfew scan --profile research")]
+                        incomplete result.\n\n\
+                        Permissions: docs/command.md lists those of each command; an error names the one that is missing.\n\n\
+                        Example:\n  curfew scan --profile research")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,

@@ -24,7 +24,7 @@ def rows() -> dict[str, str]:
 def named(command: str, pattern: str) -> set[str]:
     """What its row names so, and the rows of the commands whose needs it has as well. `apply` needs what its function needs."""
     row = rows()[command]
-    others = [other for other in re.findall(r"of `(\w+)`", row) if other in rows() and other != command]
+    others = [other for other in re.findall(r"of `([a-z -]+)`", row) if other in rows() and other != command]
     return set(re.findall(pattern, row)).union(*(named(other, pattern) for other in others))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -49,6 +50,11 @@ class Undeployed(Account):
 @pytest.fixture
 def bare(aws: LocalAws) -> Iterator[Undeployed]:
     yield Undeployed(aws)
+
+
+def test_the_permissions_of_its_help_are_documented() -> None:
+    named = set(re.findall(r"[a-z0-9]+:[A-Z]\w+", curfew({}, "scan", "--help").fine().out))
+    assert len(named) > 10 and named - {"cloudformation:DescribeStackResources"} <= permissions("scan")
 
 
 def test_the_result_as_json(bare: Undeployed) -> None:

@@ -35,8 +35,6 @@ use store::Documents as _;
 #[command(
     after_help = "Exit codes: 0 no finding (there may be notes); 1 a finding, or something could not be checked; \
                         2 nothing could be looked at.\n\n\
-                        Permissions: it reads CloudFormation, the state bucket, CloudWatch, SNS, EC2, Service Quotas, \
-                        iam:SimulatePrincipalPolicy, iam:GetRole and iam:ListInstanceProfiles. It names a missing permission, and checks everything else.\n\n\
                         Example:\n  curfew doctor\n  curfew doctor --principal arn:aws:iam::123456789012:role/ml-vision"
 )]
 pub(crate) struct Doctor {

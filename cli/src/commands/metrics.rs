@@ -40,8 +40,6 @@ pub(crate) enum Metrics {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 every GPU reports its utilisation; 1 one does not; 2 something could not be seen.\n\n\
-                        Permissions: ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, \
-                        ec2:DescribeSpotInstanceRequests, cloudwatch:ListMetrics.\n\n\
                         Example:\n  curfew metrics check i-0123456789abcdef0"
 )]
 pub(crate) struct Check {

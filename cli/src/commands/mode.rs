@@ -30,8 +30,6 @@ const BRAKE: &str =
 #[command(
     after_help = "Observe needs no question: it takes every permission to change your resources from the functions. Enforce asks.\n\n\
                   Exit codes: 0 it is so; 1 it was not confirmed; 2 an error.\n\n\
-                  Permissions: cloudformation:DescribeStacks, UpdateStack and DescribeStackEvents, and what CloudFormation needs besides, as \
-                  docs/command.md lists it.\n\n\
                   Example:\n  curfew mode observe\n  curfew mode enforce --yes"
 )]
 pub(crate) struct SetMode {

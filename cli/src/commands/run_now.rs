@@ -22,7 +22,6 @@ use crate::screen;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 the run did everything; 1 a step failed, or something could not be read; 2 the run failed, or did not begin.\n\n\
-                  Permissions: lambda:InvokeFunction on the function, which is an administrator's.\n\n\
                   Example:\n  curfew run-now reap-instances"
 )]
 pub(crate) struct RunNow {

@@ -23,7 +23,6 @@ use find::Leftovers;
 #[command(
     after_help = "Exit codes: 0 listed, or everything was removed; 1 it was not confirmed; 2 refused, or some of it could not be read or \
                   removed.\n\n\
-                  Permissions: as docs/command.md lists them.\n\n\
                   Example:\n  curfew uninstall\n  curfew uninstall --delete-stack --remove labels,team-stacks"
 )]
 pub(crate) struct Uninstall {

@@ -22,7 +22,6 @@ pub(super) const COMMAND_VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 they fit; 1 something is too old or too new; 2 something that is deployed could not be read.\n\n\
-                        Permissions: cloudformation:DescribeStacks; s3:GetObject on notices/, activity/ and prices/, and s3:ListBucket.\n\n\
                         Example:\n  curfew version"
 )]
 pub(crate) struct Version {}

@@ -18,8 +18,7 @@ use crate::global_options::GlobalOptions;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 it is in place; 1 mistakes, or it was not confirmed; 2 an error, nothing was changed.\n\n\
-                  Permissions: s3:GetObject and s3:PutObject on config/, s3:ListBucket; s3:DeleteObject on config/previous/ to keep only the \
-                  newest 20.\n\nExample:\n  curfew config apply curfew.toml"
+                  Example:\n  curfew config apply curfew.toml"
 )]
 pub(crate) struct Apply {
     /// The file; - for standard input

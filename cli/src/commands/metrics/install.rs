@@ -27,7 +27,6 @@ use crate::screen;
 #[command(
     after_help = "It is for Linux, and changes no role: it prints the two policies that the role of each instance needs.\n\n\
                         Exit codes: 0 installed, or nothing to do; 1 it was not confirmed; 2 an error, or a region failed.\n\n\
-                        Permissions: as docs/command.md lists them.\n\n\
                         Example:\n  curfew metrics install --tag Team=vision\n  curfew metrics install --utilisation-only --yes"
 )]
 pub(crate) struct Install {

@@ -20,7 +20,6 @@ use crate::screen;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 done, or nothing is there; 1 it was not confirmed; 2 an error, or a region failed.\n\n\
-                        Permissions: as docs/command.md lists them.\n\n\
                         Example:\n  curfew metrics uninstall"
 )]
 pub(crate) struct Remove {

@@ -28,8 +28,6 @@ const TEMPLATE: &str = include_str!("../../../../deploy/team-role.yaml");
 /// continue by themselves. The role has the permissions boundary, the path and the tags of Curfew's own stack, unless options name others.
 #[derive(Debug, Args)]
 #[command(after_help = "Run it again to update the role: options replace their earlier values.\n\n\
-                  Permissions: s3:GetObject on config/; cloudformation:CreateStack, UpdateStack and DescribeStacks; iam:CreateRole, PutRolePolicy, \
-                  CreateInstanceProfile and what CloudFormation needs besides, as docs/command.md lists it.\n\n\
                   Example:\n  curfew team create vision\n  \
                   curfew team create vision --secret-arn arn:aws:ssm:us-east-1:123456789012:parameter/token\n  curfew team create vision --read s3://datasets/vision/")]
 pub(crate) struct Create {
