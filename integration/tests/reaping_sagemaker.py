@@ -44,13 +44,13 @@ class StudioAccount(Account):
             self.aws.put_sagemaker(kind, owner, {})
         return self._put("app", f"d-1/{name}/jupyterlab/default", {"Status": "InService", **named, **times, **spec}, None, tags)
 
-    def endpoint(self, name: str, config: dict[str, Any] | None = None, **tags: str) -> str:
-        """One of one variant on one instance, two days old, whose configuration has these fields besides."""
+    def endpoint(self, name: str, config: dict[str, Any] | None = None, created: datetime | None = None, **tags: str) -> str:
+        """One of one variant on one instance, two days old if not said otherwise, whose configuration has these fields besides."""
         variant = {"VariantName": "AllTraffic", "InitialInstanceCount": 1, "InstanceType": _INSTANCE_TYPE, "ModelName": "m"}
         self._put("endpoint-config", f"{name}-v1", {"ProductionVariants": [variant], **(config or {})}, None, {})
         running = [{"VariantName": variant["VariantName"], "CurrentInstanceCount": 1}]
         fields = {"EndpointStatus": "InService", "EndpointConfigName": f"{name}-v1", "ProductionVariants": running}
-        return self._put("endpoint", name, fields, None, tags)
+        return self._put("endpoint", name, fields, created, tags)
 
     def component(self, name: str, copies: int = 2, keeps_instances: bool = False, **tags: str) -> str:
         """An inference component alone on an endpoint of its own, `<name>-host`, with an instance, which ends without copies unless that `keeps_instances`."""
@@ -64,9 +64,9 @@ class StudioAccount(Account):
         fields["EndpointArn"] = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{host}"
         return self._put("inference-component", name, fields, None, tags)
 
-    def job(self, name: str, created: datetime | None = None, **tags: str) -> str:
+    def job(self, name: str, created: datetime | None = None, more: dict[str, Any] | None = None, **tags: str) -> str:
         runs_on = {"InstanceType": _INSTANCE_TYPE, "InstanceCount": 1, "VolumeSizeInGB": 50}
-        fields = {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training", "ResourceConfig": runs_on}
+        fields = {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training", "ResourceConfig": runs_on, **(more or {})}
         return self._put("training-job", name, fields, created, tags)
 
     def _put(self, kind: str, name: str, fields: dict[str, Any], created: datetime | None, tags: dict[str, str]) -> str:
@@ -84,6 +84,12 @@ class StudioAccount(Account):
         self._reports(self._variant(endpoint), "AWS/SageMaker", "ConcurrentRequestsPerModel", hours)
         self._reports(self._variant(endpoint), "/aws/sagemaker/Endpoints", "GPUUtilization", hours)
         return endpoint
+
+    def little_used(self, endpoint: str) -> str:
+        """Its instance has reported by the hour for 15 days, and it had a request two hours ago."""
+        hours = [0.0] * 24 * 15
+        self.aws.put_metrics("/aws/sagemaker/Endpoints", "GPUUtilization", self._variant(endpoint), hours, ago(days=15), 3600)
+        return self.asked(endpoint, ago(hours=2))
 
     def unused_component(self, component: str, hours: float = 30) -> str:
         """The same of an inference component."""

@@ -75,6 +75,28 @@ def test_an_idle_endpoint_is_notified_of_and_stays(studio: StudioAccount) -> Non
     assert not again.messages and set(studio.endpoints()) == {"llm", "asked"}
 
 
+def test_what_is_little_used_or_trains_on_demand_is_notified_of_once(studio: StudioAccount) -> None:
+    """Another endpoint has as few requests, and reports no use of its GPU; another job has a training plan."""
+    llm = studio.little_used(studio.endpoint("llm", created=ago(days=20)))
+    silent = studio.asked(studio.endpoint("silent", created=ago(days=20)), ago(hours=2))
+    saves = {"CheckpointConfig": {"S3Uri": "s3://models/gpt"}, "TrainingStartTime": ago(hours=3).timestamp()}
+    gpt = studio.job("gpt", ago(hours=4), saves)
+    runs_on = {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2, "TrainingPlanArn": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"}
+    planned = studio.job("planned", ago(hours=4), {**saves, "ResourceConfig": runs_on})
+    run = studio.tick()
+    assert run.steps == [] and writes(run) == [], run.response
+    said = run.message()
+    assert f"{llm}" in said and "1 request from " in said and "asynchronous inference" in said, said
+    assert gpt in said and "EnableManagedSpotTraining" in said and silent not in said and planned not in said, said
+    assert not studio.tick().messages
+
+    found = curfew(studio.environment(), "scan", "--sagemaker", "--json").json()["findings"]
+    kinds = {one["resource"]: one["kinds"] for one in found}
+    assert kinds[llm] == ["low-use"] and kinds[gpt] == ["on-demand-training"] and planned not in kinds, found
+    explained = curfew(studio.environment(), "explain", llm).fine()
+    assert "and little: 1 request from " in explained.out, explained.out
+
+
 def test_an_idle_endpoint_is_deleted_where_the_account_says_so_and_made_again(studio: StudioAccount) -> None:
     studio.configure(sagemaker={"endpoint_action": "delete"})
     llm = studio.unused(studio.endpoint("llm"))

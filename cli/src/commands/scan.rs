@@ -48,7 +48,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// It needs no deployment, and changes nothing. It lists instances that are idle, idle with GPU memory held
 /// (reserved), without required tags (untagged), or without the metrics to judge them by
 /// (uninstrumented); volumes that are unattached (orphaned); and reserved capacity that nothing runs in
-/// (unused-capacity). It leaves out what is protected or kept by tag.
+/// (unused-capacity). With --sagemaker also training that managed Spot could run (on-demand-training), and
+/// endpoints with few requests (low-use). It leaves out what is protected or kept by tag.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Needs ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, ec2:DescribeSpotInstanceRequests, \

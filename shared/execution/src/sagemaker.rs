@@ -9,14 +9,19 @@ use model::fault::Bug;
 use model::id::Region;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
-use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
+use model::sagemaker::{Activity, ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
 use ports::{BudgetDocuments, ConfigLoadError, Documents, SageMakerCloud};
 use reaping::policy::Policy;
-use reaping::sagemaker::{Activities, decide, evaluate, first_questions, further_questions, wants_facts};
+use reaping::sagemaker::{
+    Activities, decide, evaluate, evaluate_low_use, first_questions, further_questions, low_use_questions, wants_facts,
+};
 
 use crate::budgets::load_budget_statuses;
 use crate::bugs::or_gap;
 use crate::{Planned, RecalledLogs, Run, RunObservation};
+
+/// Rounds of questions, which share the time.
+const ROUNDS: u32 = 3;
 
 /// The documents in the bucket that a run about `SageMaker` reads and writes.
 pub trait SageMakerDocuments: Documents + BudgetDocuments {}
@@ -82,11 +87,10 @@ pub async fn observe(
     let budgets = budgets.with_gaps_in(&mut resources.gaps);
     resources.gaps.extend(recalled.gaps.iter().cloned());
     let mut activities = Activities::new();
-    let empty_log = NotificationLog::default();
     let by_region = regions.iter().map(|region| async {
         let observed: Vec<SageMakerResource> =
             resources.items.iter().filter(|one| one.region == *region).cloned().collect();
-        let notices = recalled.memory.get(region).unwrap_or(&empty_log);
+        let notices = recalled.memory.get(region);
         self::activities(run.cloud, (region, notices), &observed, &policy.config, run.now, run.timeout()).await
     });
     for (region_activities, gaps) in join_all(by_region).await {
@@ -97,11 +101,11 @@ pub async fn observe(
     SageMakerObservation { regions, policy, resources, activities, recalled }
 }
 
-/// Determines in two rounds of questions whether resources of one region are used: the first round clears most that work. `notices` are the
-/// notifications of earlier runs in that region; without them every question is asked.
+/// Determines in two rounds of questions whether resources of one region are used: the first round clears most that work. A third asks how much
+/// of that use there was for long. `notices` are the notifications of earlier runs in that region; without them every question is asked.
 pub async fn activities(
     cloud: &impl SageMakerCloud,
-    (region, notices): (&Region, &NotificationLog),
+    (region, notices): (&Region, Option<&NotificationLog>),
     resources: &[SageMakerResource],
     config: &Config,
     now: Timestamp,
@@ -114,12 +118,15 @@ pub async fn activities(
         };
         resources.iter().flat_map(one).collect()
     };
+    let no_notices = NotificationLog::default();
+    let timeout = timeout / ROUNDS;
     let first = each(&|resource| first_questions(resource, config, now));
     if !first.is_empty() {
-        (answers, gaps) = cloud.activity(region, &first, timeout / 2).await;
-        let further = each(&|resource| further_questions(resource, &answers, notices, config, now));
+        (answers, gaps) = cloud.activity(region, &first, timeout).await;
+        let further =
+            each(&|resource| further_questions(resource, &answers, notices.unwrap_or(&no_notices), config, now));
         if !further.is_empty() {
-            let (more, further_gaps) = cloud.activity(region, &further, timeout / 2).await;
+            let (more, further_gaps) = cloud.activity(region, &further, timeout).await;
             gaps.extend(further_gaps);
             for (resource, signals) in more {
                 answers.entry(resource).or_default().extend(signals);
@@ -128,9 +135,24 @@ pub async fn activities(
     }
     let evaluated = resources.iter().filter_map(|resource| {
         let activity = or_gap((region, &resource.id), &mut bugs, || evaluate(resource, &answers, config, now))?;
-        Some(((region.clone(), resource.id.clone()), activity))
+        Some((resource, activity))
+    });
+    let evaluated: Vec<(&SageMakerResource, Activity)> = evaluated.collect();
+    let questions = evaluated.iter().filter_map(|(resource, activity)| {
+        let ask = || low_use_questions(resource, activity, notices, config, now);
+        or_gap((region, &resource.id), &mut bugs, ask)
+    });
+    let questions: Vec<ActivityQuestion> = questions.flatten().collect();
+    let (answers, low_use_gaps) = if questions.is_empty() {
+        (ActivitySamples::new(), Vec::new())
+    } else {
+        cloud.activity(region, &questions, timeout).await
+    };
+    let evaluated = evaluated.into_iter().filter_map(|(resource, activity)| {
+        let judge = || evaluate_low_use(resource, activity, &answers, config, now);
+        Some(((region.clone(), resource.id.clone()), or_gap((region, &resource.id), &mut bugs, judge)?))
     });
     let evaluated = evaluated.collect();
-    gaps.extend(bugs);
+    gaps.extend(low_use_gaps.into_iter().chain(bugs));
     (evaluated, gaps)
 }

@@ -1,4 +1,6 @@
-//! Resources of `SageMaker` as Curfew sees them: notebook instances, Studio apps, endpoints, and jobs; and the evidence that they are used.
+//! Resources of `SageMaker` as Curfew sees them: notebook instances, Studio apps, endpoints, and jobs.
+
+mod activity;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +11,11 @@ use crate::curfew_tags::{MARKED, STOPPED};
 use crate::id::{Arn, Region, ResourceId, TypeName};
 use crate::instance::Tags;
 use crate::observation::Observation;
-use crate::usage::{MetricSeries, Sample, Statistic};
+
+pub use activity::{
+    Activity, ActivityQuestion, ActivitySamples, ActivitySignal, ActivitySource, InactiveEvidence, LowUse,
+    UnknownActivity,
+};
 
 /// One resource that is billed by the time it runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -110,6 +116,11 @@ pub struct ComputeJob {
     /// The tuning job that launched it, by its ARN.
     pub tuning_job: Option<Arn>,
     pub billing: JobBilling,
+    /// `true` if it copies checkpoints to S3, from which a job that was interrupted can go on.
+    pub has_checkpoints: bool,
+    /// `true` if managed Spot cannot run it: it has a training plan, a warm pool or a list of preferred types, is serverless, or another
+    /// service of `SageMaker` made it.
+    pub excludes_spot: bool,
 }
 
 /// Report of `SageMaker` on the time that it bills for a job.
@@ -268,83 +279,6 @@ pub fn inherited_tags(own: Tags, of_owner: &Tags, of_domain: &Tags) -> Tags {
 
 /// Observed resources of an account's `SageMaker` that run on an accelerator, or may.
 pub type ObservedSageMaker = Observation<SageMakerResource>;
-
-/// Signal that `CloudWatch` has of an endpoint, an inference component or a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ActivitySignal {
-    /// `Invocations`, summed. `SageMaker` does not emit it with a value of zero (Amazon `SageMaker` developer guide, "Automatic scaling").
-    Requests,
-    /// `ConcurrentRequestsPerModel`, or `ConcurrentRequestsPerCopy`.
-    ConcurrentRequests,
-    /// `GPUUtilization` of one host, in percent, summed over its GPUs.
-    Gpu(u32),
-}
-
-/// A question about one resource.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ActivityQuestion {
-    pub resource: ResourceId,
-    pub signal: ActivitySignal,
-    pub series: MetricSeries,
-    pub statistic: Statistic,
-    /// The start of its first period.
-    pub from: Timestamp,
-    /// The end of its last period.
-    pub until: Timestamp,
-}
-
-/// The answers: a signal that was answered and has no samples has an empty entry; one that was not answered has none.
-pub type ActivitySamples = BTreeMap<ResourceId, BTreeMap<ActivitySignal, Vec<Sample>>>;
-
-/// Use of a resource by somebody.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Activity {
-    /// Unused over the whole window.
-    Inactive(InactiveEvidence),
-    /// Somebody, until then at least.
-    Active(Timestamp),
-    Unknown(UnknownActivity),
-}
-
-/// The evidence that it was unused.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InactiveEvidence {
-    pub from: Timestamp,
-    pub to: Timestamp,
-    pub shown_by: ActivitySource,
-    /// The highest utilisation of a host, summed over its GPUs, where that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_max_percent: Option<f64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ActivitySource {
-    /// `LastUserActivityTimestamp`.
-    UserActivity,
-    /// No request, and no GPU at work.
-    Requests,
-    /// No GPU at work.
-    Gpu,
-}
-
-/// Reason for which the use of a resource is unknown.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum UnknownActivity {
-    /// No query was sent, or none was answered.
-    NotAsked,
-    /// The resource is younger than its window.
-    Young,
-    /// `SageMaker` reports no activity of its kind.
-    Unmeasured,
-    /// Its activity time is that of a health check, and says nothing about people.
-    HealthCheck,
-    /// A metric has too few samples.
-    TooFewSamples(ActivitySignal),
-    /// Samples are missing because a metric has values that it cannot have, such as this one.
-    ImpossibleValue(ActivitySignal, f64),
-}
 
 /// The types among the resources of a region, by the names that EC2 knows.
 #[must_use]

@@ -144,6 +144,8 @@ pub(super) fn finding_headline(target: &Target, kind: FindingKind) -> Headline {
         FindingKind::SnapshotFailed => "The snapshot{s} of {} failed",
         FindingKind::IdleNode => "Another controller runs {} without work",
         FindingKind::RetiredFamily => "AWS retires the instance family of {}",
+        FindingKind::OnDemandTraining => "Managed Spot could run what trains on demand in {}",
+        FindingKind::LowUse => "Few requests reach {}",
         FindingKind::UnusedCapacity => "Nothing runs in reserved capacity of {}",
     };
     Headline::new(sentence, HeadlineObject::from_id(&target.resource), target.resource.as_str())

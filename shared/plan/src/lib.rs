@@ -267,6 +267,10 @@ pub enum FindingKind {
     IdleNode,
     /// AWS retires the family of an instance.
     RetiredFamily,
+    /// A training job runs on demand that managed Spot could run.
+    OnDemandTraining,
+    /// An endpoint has few requests.
+    LowUse,
 }
 
 impl FindingKind {
@@ -285,6 +289,8 @@ impl FindingKind {
             Self::UnusedCapacity => "unused-capacity",
             Self::IdleNode => "idle-node",
             Self::RetiredFamily => "retired-family",
+            Self::OnDemandTraining => "on-demand-training",
+            Self::LowUse => "low-use",
         })
     }
 }

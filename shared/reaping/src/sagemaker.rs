@@ -8,6 +8,7 @@ mod explain;
 mod feasible;
 mod scan;
 mod skip;
+mod waste;
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,8 @@ pub(crate) use feasible::feasible;
 pub use scan::scan;
 pub(crate) use skip::describe_unknown as describe_unknown_activity;
 pub use skip::wants_facts;
+pub(crate) use waste::describe_low_use;
+pub use waste::{evaluate_low_use, low_use_questions};
 
 /// The activity of each resource. Ids are names here, which repeat from region to region.
 pub type Activities = BTreeMap<(Region, ResourceId), Activity>;
@@ -104,7 +107,10 @@ impl<'a> ResourceCase<'a> for SageMakerCase<'a> {
     }
 
     fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped> {
-        Some(self.skip(self.reason_of_others(curfew_tags)?, Vec::new()))
+        let reason = self.reason_of_others(curfew_tags)?;
+        // Whether it is an endpoint of low use is unknown then, too.
+        let active_keys = Vec::from_iter(self.waste_key().filter(|_| reason == SkipReason::UsageUnknown));
+        Some(self.skip(reason, active_keys))
     }
 
     fn decide_by_rules(self, curfew_tags: &CurfewTags) -> PlanDecision {
@@ -177,13 +183,18 @@ impl<'a> SageMakerCase<'a> {
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = unsettled_rule_keys(&verdicts);
         active_keys.extend(self.unmeasured().map(|finding| finding.kind.key()));
+        active_keys.extend(self.waste_key());
         if self.carried_out().is_some() {
             active_keys.extend(start_keys());
         }
         let memory = running.memory_of_tracks(&[&enforced, &observed], active_keys);
         let action = running.step_by_priority(&enforced, &observed).or_else(|| running.observed_before(&observed));
         match action {
-            Some(step) => Step { memory, ..step }.into(),
+            Some(step) => {
+                // In the same message as the step.
+                let finding = self.waste_finding().filter(|_| !step.action.stops_or_deletes());
+                Step { finding, memory, ..step }.into()
+            }
             None => self.skip_after_judging(&[enforced, observed], memory).into(),
         }
     }

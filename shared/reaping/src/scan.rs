@@ -138,6 +138,10 @@ pub enum FindingKind {
     Orphaned,
     /// Reserved capacity that nothing runs in.
     UnusedCapacity,
+    /// A training job on demand that managed Spot could run.
+    OnDemandTraining,
+    /// An endpoint with few requests.
+    LowUse,
 }
 
 impl FindingKind {
@@ -151,6 +155,8 @@ impl FindingKind {
             Self::Uninstrumented => "uninstrumented",
             Self::Orphaned => "orphaned",
             Self::UnusedCapacity => "unused-capacity",
+            Self::OnDemandTraining => "on-demand-training",
+            Self::LowUse => "low-use",
         }
     }
 }

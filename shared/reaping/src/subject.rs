@@ -160,7 +160,7 @@ impl Subject<'_> {
     pub(crate) const fn work(self) -> Work {
         match self.kind {
             SubjectKind::Instance { usage: Usage::Busy(_), .. }
-            | SubjectKind::SageMaker { activity: Activity::Active(_), .. } => Work::Busy,
+            | SubjectKind::SageMaker { activity: Activity::Active(_) | Activity::LowUse(_), .. } => Work::Busy,
             SubjectKind::Instance { usage: Usage::Idle(_), .. }
             | SubjectKind::SageMaker { activity: Activity::Inactive(_), .. } => Work::Quiet,
             SubjectKind::Instance { usage: Usage::Unknown(UnknownUsage::NotAsked), .. }

@@ -371,15 +371,8 @@ impl<'a> ExplainAccount<'a> {
         let CommandContext { aws, now, .. } = self.context;
         let SageMakerResource { region, id, .. } = resource;
         let all = std::slice::from_ref(resource);
-        let (activities, gaps) = execution::sagemaker::activities(
-            aws,
-            (region, &NotificationLog::default()),
-            all,
-            &policy.config,
-            *now,
-            TIMEOUT,
-        )
-        .await;
+        let (activities, gaps) =
+            execution::sagemaker::activities(aws, (region, None), all, &policy.config, *now, TIMEOUT).await;
         besides.gaps.extend(gaps);
         let record = memory.get(region).and_then(|log| log.record_about(id, resource.created_at));
         besides.stopped = undo::notebook_stop_to_undo(resource, record.and_then(|record| record.carried_out)).ok();

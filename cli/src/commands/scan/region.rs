@@ -14,7 +14,7 @@ use model::gang::Gangs;
 use model::id::{Region, TypeName};
 use model::instance::{Instance, PurchaseOption};
 use model::near_keys::NearKeys;
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::notification_log::NotificationLogs;
 use model::observation::{Gap, GapKind, Observation, Observed};
 use model::usage::ActivityCache;
 use model::volume::Volume;
@@ -161,15 +161,8 @@ impl RegionScan<'_> {
         let Self { policy, now, .. } = self;
         let wants = |resource: &_| wants_facts(resource, &policy.config, now);
         let Observation { items, mut gaps } = cloud::sagemaker(aws, std::slice::from_ref(region), TIMEOUT, wants).await;
-        let (activities, unanswered) = execution::sagemaker::activities(
-            aws,
-            (region, &NotificationLog::default()),
-            &items,
-            &policy.config,
-            now,
-            TIMEOUT,
-        )
-        .await;
+        let (activities, unanswered) =
+            execution::sagemaker::activities(aws, (region, None), &items, &policy.config, now, TIMEOUT).await;
         gaps.extend(unanswered);
         gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
         // Curfew comes with no table of `SageMaker`.

@@ -175,7 +175,11 @@ fn by_kind(findings: &[ScanFinding]) -> String {
             FindingKind::Uninstrumented => "cannot be judged (uninstrumented)",
             FindingKind::Orphaned => "unattached (orphaned)",
             FindingKind::UnusedCapacity => "reserved and unused (unused-capacity)",
-            FindingKind::Idle | FindingKind::Reserved | FindingKind::Untagged => kind.as_str(),
+            FindingKind::Idle
+            | FindingKind::Reserved
+            | FindingKind::Untagged
+            | FindingKind::OnDemandTraining
+            | FindingKind::LowUse => kind.as_str(),
         };
         format!("{name} {} ({})", total.costs, total.findings)
     });

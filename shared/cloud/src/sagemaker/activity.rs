@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::id::Region;
 use model::observation::Gap;
 use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
-use model::usage::{PERIOD, Sample};
+use model::usage::Sample;
 use plan::report::RunUsage;
 use ports::SageMakerCloud;
 
@@ -72,13 +72,13 @@ impl SageMakerCloud for Aws {
 
 /// Only questions about the same time share a call, so that none spans more than it needs.
 fn batches(questions: &[ActivityQuestion]) -> Vec<Vec<&ActivityQuestion>> {
-    let mut by_span: BTreeMap<(Timestamp, Timestamp), Vec<&ActivityQuestion>> = BTreeMap::new();
+    let mut by_span: BTreeMap<(Timestamp, Timestamp, SignedDuration), Vec<&ActivityQuestion>> = BTreeMap::new();
     for question in questions {
-        by_span.entry((question.from, question.until)).or_default().push(question);
+        by_span.entry((question.from, question.until, question.period)).or_default().push(question);
     }
     let mut batches = Vec::new();
-    for ((from, until), questions) in by_span {
-        batches.extend(questions.chunks(queries_max(from, until, PERIOD)).map(<[&ActivityQuestion]>::to_vec));
+    for ((from, until, period), questions) in by_span {
+        batches.extend(questions.chunks(queries_max(from, until, period)).map(<[&ActivityQuestion]>::to_vec));
     }
     batches
 }
@@ -92,7 +92,7 @@ async fn ask(
     let Some(first) = batch.first() else { return Ok(BTreeMap::new()) };
     let span = PeriodSpan { from: first.from, until: first.until };
     let queries = batch.iter().enumerate();
-    let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, PERIOD));
+    let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, question.period));
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     let complete = answers(client, region, span, queries.collect(), PAGES_MAX, |place, more| {
         samples.entry(place).or_default().extend(more);

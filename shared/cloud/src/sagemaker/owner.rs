@@ -59,7 +59,9 @@ pub(crate) async fn find(aws: &Aws, region: &Region, id: &ResourceId) -> Result<
             describe(aws, &bare(region, id, SageMakerKind::App(app))).await
         }
         (_, Some(job)) => {
-            let job = SageMakerKind::Job(ComputeJob { job, tuning_job: None, billing: JobBilling::default() });
+            let billing = JobBilling::default();
+            let unread = ComputeJob { job, tuning_job: None, billing, has_checkpoints: false, excludes_spot: false };
+            let job = SageMakerKind::Job(unread);
             let arn = arn_by_name(aws, region, id, &job).await?;
             describe(aws, &SageMakerResource { arn, ..bare(region, id, job) }).await
         }

@@ -104,7 +104,13 @@ pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMake
         JobKind::Processing => "ProcessingJob",
         JobKind::Tuning => "HyperParameterTuningJob",
     };
-    let job = ComputeJob { job: kind, tuning_job: text(of, "TuningJobArn").map(Arn::new), billing: billing(of, kind) };
+    let job = ComputeJob {
+        job: kind,
+        tuning_job: text(of, "TuningJobArn").map(Arn::new),
+        billing: billing(of, kind),
+        has_checkpoints: of.get("CheckpointConfig").is_some_and(|config| text(config, "S3Uri").is_some()),
+        excludes_spot: excludes_spot(of),
+    };
     let found = resource(of, region, prefix, SageMakerKind::Job(job))?;
     let runs_on = match kind {
         JobKind::Training => of.get("ResourceConfig"),
@@ -117,6 +123,19 @@ pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMake
         instances: count(runs_on, "InstanceCount"),
         ..found
     })
+}
+
+/// Managed Spot and these exclude each other (Amazon `SageMaker` developer guide, "`SageMaker` AI Managed Warm Pools", "Considerations"; API
+/// reference, `ResourceConfig`, "`InstancePreferences`"), a training plan is paid for in advance, and jobs of Autopilot and Ground Truth are as these make
+/// them.
+fn excludes_spot(of: &Value) -> bool {
+    let is_there = |of: &Value, key: &str| of.get(key).is_some_and(|it| !it.is_null());
+    let runs_on = of.get("ResourceConfig").unwrap_or(&Value::Null);
+    count(runs_on, "KeepAlivePeriodInSeconds").is_some_and(|seconds| seconds > 0)
+        || text(runs_on, "TrainingPlanArn").is_some()
+        || !items(runs_on, "InstancePreferences").is_empty()
+        || is_there(of, "ServerlessJobConfig")
+        || ["AutoMLJobArn", "LabelingJobArn"].iter().any(|key| text(of, key).is_some())
 }
 
 /// Reads the billed time of a job. The API reference says of a processing job only that it was started and ended at these times.

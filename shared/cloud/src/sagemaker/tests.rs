@@ -6,7 +6,7 @@ use model::observation::GapKind;
 use model::sagemaker::{
     ActivityQuestion, ActivitySignal, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
 };
-use model::usage::{MetricSeries, Statistic};
+use model::usage::{MetricSeries, PERIOD, Statistic};
 use ports::{SageMakerCloud as _, SageMakerWrite};
 use serde_json::{Value, json};
 
@@ -315,6 +315,7 @@ async fn a_question_without_an_answer_is_left_out() {
             dimensions: Vec::new(),
         },
         statistic: Statistic::Sum,
+        period: PERIOD,
         from: time("2026-08-31T12:00:00Z"),
         until: time("2026-09-01T12:00:00Z"),
     };

@@ -48,6 +48,13 @@ pub struct SageMakerConfig {
     /// Time without work on its GPUs after which a job is idle; this is notify only.
     #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
     pub job_window: SignedDuration,
+    /// `true` if Curfew notifies of training jobs that run on demand, and that managed Spot could run.
+    pub on_demand_training: bool,
+    /// An endpoint in use with fewer requests than this is a finding; 0: never.
+    pub low_use_requests_per_day: u32,
+    /// Time over which that use is measured.
+    #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
+    pub low_use_window: SignedDuration,
     /// Time from mark to action.
     #[serde(with = "duration")]
     pub grace: SignedDuration,
@@ -63,6 +70,9 @@ impl Default for SageMakerConfig {
             endpoint_action: SageMakerAction::Notify,
             component_action: ComponentAction::Notify,
             job_window: SignedDuration::from_hours(2),
+            on_demand_training: true,
+            low_use_requests_per_day: 100,
+            low_use_window: SignedDuration::from_hours(14 * 24),
             grace: SignedDuration::from_hours(4),
         }
     }

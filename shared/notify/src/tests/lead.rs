@@ -208,6 +208,8 @@ fn each_finding_has_its_own_headline() {
         plan::FindingKind::UnusedCapacity,
         plan::FindingKind::IdleNode,
         plan::FindingKind::RetiredFamily,
+        plan::FindingKind::OnDemandTraining,
+        plan::FindingKind::LowUse,
     ];
     let sentences: BTreeSet<String> = kinds.iter().map(|kind| headline(*kind).sentence.into_owned()).collect();
     assert_eq!(sentences.len(), kinds.len());

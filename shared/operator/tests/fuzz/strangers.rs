@@ -288,7 +288,7 @@ proptest! {
         let shown_by = ActivitySource::UserActivity;
         let activity = match which {
             0 => Activity::Inactive(InactiveEvidence { from, to, shown_by, gpu_max_percent: Some(percent) }),
-            1 => Activity::Active(at),
+            1 => sagemaker::evaluate_low_use(&stranger, Activity::Active(at), &answers, config, now()),
             _ => sagemaker::evaluate(&stranger, &answers, config, now()),
         };
         let activities = Activities::from([((stranger.region.clone(), stranger.id.clone()), activity)]);

@@ -15,7 +15,9 @@ use model::duration::format_duration;
 use model::instance::Instance;
 use model::moment::after;
 use model::rule::{ResourceAction, Rule};
-use model::sagemaker::{Activity, ActivitySource, InactiveEvidence, SageMakerKind, SageMakerResource, UnknownActivity};
+use model::sagemaker::{
+    Activity, ActivitySource, InactiveEvidence, LowUse, SageMakerKind, SageMakerResource, UnknownActivity,
+};
 use model::usage::{BusyEvidence, IdleEvidence, LAG, MetricReading, UnknownUsage, Usage, UsageMeasure};
 use plan::report::RecordedEvidence;
 use plan::{Evidence, Facts, NotifyOnlyReason};
@@ -23,7 +25,7 @@ use plan::{Evidence, Facts, NotifyOnlyReason};
 use super::RunningRule;
 use crate::instances::{describe_unknown_usage, quote_name};
 use crate::policy::{DueAction, Verdict, Violation};
-use crate::sagemaker::describe_unknown_activity;
+use crate::sagemaker::{describe_low_use, describe_unknown_activity};
 use crate::subject::{Subject, SubjectKind};
 
 pub(crate) struct Idle;
@@ -56,7 +58,7 @@ impl RunningRule for Idle {
             }
             SubjectKind::Instance { usage: Usage::Busy(_) | Usage::Unknown(UnknownUsage::Young), .. }
             | SubjectKind::SageMaker {
-                activity: Activity::Active(_) | Activity::Unknown(UnknownActivity::Young),
+                activity: Activity::Active(_) | Activity::LowUse(_) | Activity::Unknown(UnknownActivity::Young),
                 ..
             } => return Verdict::Compliant,
             SubjectKind::Instance { usage: Usage::Unknown(_), .. }
@@ -77,6 +79,9 @@ impl RunningRule for Idle {
                 describe_usage(instance, usage, window, subject.config)
             }
             (SubjectKind::SageMaker { activity: Activity::Active(at), .. }, _) => format!("it was used at {at}"),
+            (SubjectKind::SageMaker { activity: Activity::LowUse(low_use), .. }, _) => {
+                format!("it was used at {}, and little: {}", low_use.used_at, describe_low_use(low_use))
+            }
             (SubjectKind::SageMaker { activity: Activity::Unknown(unknown), .. }, _) => {
                 describe_unknown_activity(*unknown)
             }
@@ -94,7 +99,10 @@ impl RunningRule for Idle {
                 let judged_from = after(subject.running_since, subject.config.idle.boot_grace);
                 Some(after(after(judged_from, window), LAG))
             }
-            SubjectKind::SageMaker { activity: Activity::Active(used), .. } => Some(after(*used, window)),
+            SubjectKind::SageMaker {
+                activity: Activity::Active(used_at) | Activity::LowUse(LowUse { used_at, .. }),
+                ..
+            } => Some(after(*used_at, window)),
             SubjectKind::Instance { .. } | SubjectKind::SageMaker { .. } => None,
         }
     }

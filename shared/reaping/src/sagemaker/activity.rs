@@ -25,7 +25,7 @@ use model::sagemaker::{
     InactiveEvidence, InferenceComponent, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
     UnknownActivity,
 };
-use model::usage::{LAG, MetricSeries, Sample, Statistic, UsageWindow};
+use model::usage::{LAG, MetricSeries, PERIOD, Sample, Statistic, UsageWindow};
 
 use super::feasible::is_notify_only;
 use super::skip::production_reason;
@@ -144,14 +144,14 @@ fn evaluate_app(app: &StudioApp, since: Timestamp, window: SignedDuration, now: 
 
 /// A resource that `CloudWatch` has metrics of, and that is old enough for a query.
 #[derive(Clone, Copy)]
-struct AskedResource<'a> {
+pub(super) struct AskedResource<'a> {
     resource: &'a SageMakerResource,
-    source: MetricSource<'a>,
-    window: UsageWindow,
+    pub(super) source: MetricSource<'a>,
+    pub(super) window: UsageWindow,
 }
 
 #[derive(Clone, Copy)]
-enum MetricSource<'a> {
+pub(super) enum MetricSource<'a> {
     Endpoint { variant: &'a str },
     Component,
     Job { namespace: &'static str, hosts: u32 },
@@ -159,7 +159,11 @@ enum MetricSource<'a> {
 
 impl<'a> AskedResource<'a> {
     fn new(resource: &'a SageMakerResource, config: &Config, now: Timestamp) -> Option<Self> {
-        let window = UsageWindow::ending_before(now, activity_window(resource, config)?);
+        Self::over(resource, UsageWindow::ending_before(now, activity_window(resource, config)?))
+    }
+
+    /// A resource of which that window is asked about.
+    pub(super) fn over(resource: &'a SageMakerResource, window: UsageWindow) -> Option<Self> {
         if resource.status != SageMakerStatus::Running || resource.since() > window.from {
             return None;
         }
@@ -210,7 +214,7 @@ impl<'a> AskedResource<'a> {
     }
 
     /// Amazon `SageMaker` developer guide, "Amazon `SageMaker` AI metrics in Amazon `CloudWatch`".
-    fn request_question(self, signal: ActivitySignal) -> Option<ActivityQuestion> {
+    pub(super) fn request_question(self, signal: ActivitySignal) -> Option<ActivityQuestion> {
         let name = self.resource.name().to_owned();
         let (dimensions, concurrent, gpus) = match self.source {
             MetricSource::Endpoint { variant } => (
@@ -245,7 +249,7 @@ impl<'a> AskedResource<'a> {
         Some(self.question(ActivitySignal::Gpu(host), series, Statistic::Maximum))
     }
 
-    fn allows(self, signal: ActivitySignal, value: f64) -> bool {
+    pub(super) fn allows(self, signal: ActivitySignal, value: f64) -> bool {
         let most = match (signal, self.source) {
             (ActivitySignal::Requests | ActivitySignal::ConcurrentRequests, _) => REQUESTS_MAX,
             (ActivitySignal::Gpu(_), MetricSource::Component) => 100.0,
@@ -257,7 +261,7 @@ impl<'a> AskedResource<'a> {
     /// Samples after the window show activity too.
     fn question(self, signal: ActivitySignal, series: MetricSeries, statistic: Statistic) -> ActivityQuestion {
         let (from, until) = (self.window.from, after(self.window.to, LAG));
-        ActivityQuestion { resource: self.resource.id.clone(), signal, series, statistic, from, until }
+        ActivityQuestion { resource: self.resource.id.clone(), signal, series, statistic, period: PERIOD, from, until }
     }
 
     fn evaluate(self, answers: &ActivitySamples, config: &Config) -> Activity {

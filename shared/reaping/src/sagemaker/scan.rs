@@ -11,6 +11,7 @@ use plan::SkipReason;
 use plan::report::RecordedEvidence;
 
 use super::skip::describe_unknown;
+use super::waste::Waste;
 use super::{Activities, SageMakerCase};
 use crate::engine::{ResourceCase, RunningCase};
 use crate::policy::{Policy, Verdict};
@@ -40,6 +41,7 @@ impl SageMakerCase<'_> {
         let curfew_tags = self.curfew_tags();
         let mut findings = self.found_by_rules(curfew_tags.as_ref().unwrap_or(&CurfewTags::default()));
         findings.extend(self.uninstrumented());
+        findings.extend(self.found_waste());
         let finding = ScanFinding::from_kinds(self.target(), findings, None, &curfew_tags)?;
         Some(ScanFinding {
             price: self.policy.prices.sagemaker_cost(self.resource),
@@ -62,10 +64,20 @@ impl SageMakerCase<'_> {
         found.collect()
     }
 
+    fn found_waste(self) -> Option<FoundKind> {
+        let Waste { kind, evidence, in_short } = self.waste()?;
+        let kind = match kind {
+            plan::FindingKind::LowUse => FindingKind::LowUse,
+            _ => FindingKind::OnDemandTraining,
+        };
+        Some(FoundKind { kind, evidence, in_short })
+    }
+
     fn uninstrumented(self) -> Option<FoundKind> {
         let unknown = match self.activity {
             _ if matches!(self.resource.kind, SageMakerKind::NotebookInstance) => UnknownActivity::Unmeasured,
             Activity::Active(_)
+            | Activity::LowUse(_)
             | Activity::Inactive(_)
             | Activity::Unknown(UnknownActivity::NotAsked | UnknownActivity::Young) => return None,
             Activity::Unknown(unknown) => *unknown,

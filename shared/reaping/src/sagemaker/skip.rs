@@ -88,14 +88,17 @@ impl SageMakerCase<'_> {
     /// The skip of a judged resource, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memory: ResourceMemory) -> Skipped {
         let reason = RuleTrack::skip_reason(tracks).unwrap_or_else(|| match self.activity {
-            Activity::Active(_) => SkipReason::Busy,
+            Activity::Active(_) | Activity::LowUse(_) => SkipReason::Busy,
             Activity::Inactive(_) => SkipReason::Compliant,
             Activity::Unknown(UnknownActivity::Young) => SkipReason::Young,
             Activity::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
             Activity::Unknown(UnknownActivity::NotAsked) if self.was_notified_of(Rule::Idle) => SkipReason::Notified,
             Activity::Unknown(_) => SkipReason::UsageUnknown,
         });
-        Skipped { finding: self.unmeasured(), ..Skipped::new(self.target(), reason, memory) }
+        Skipped {
+            finding: self.unmeasured().or_else(|| self.waste_finding()),
+            ..Skipped::new(self.target(), reason, memory)
+        }
     }
 
     fn is_judged_for_idleness(self) -> bool {

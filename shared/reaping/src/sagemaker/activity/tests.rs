@@ -43,7 +43,7 @@ enum Outcome {
 fn to_outcome(activity: &Activity) -> Outcome {
     match activity {
         Activity::Inactive(_) => Outcome::Inactive,
-        Activity::Active(_) => Outcome::Active,
+        Activity::Active(_) | Activity::LowUse(_) => Outcome::Active,
         Activity::Unknown(unknown) => Outcome::Unknown(*unknown),
     }
 }
