@@ -30,6 +30,8 @@ const SHORT_JOB: SignedDuration = SignedDuration::from_hours(1);
 /// Period of the samples of a long window.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
+const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
+
 const HOURS_OF_A_DAY: i64 = 24;
 
 const MANAGED_SPOT: &str = "it trains on demand and copies checkpoints to S3. If its program goes on from them, managed Spot can run \
@@ -116,9 +118,9 @@ fn asked<'a>(resource: &'a SageMakerResource, config: &Config, now: Timestamp) -
     AskedResource::over(resource, window).filter(|asked| matches!(asked.source, MetricSource::Endpoint { .. }))
 }
 
-/// `true` in the first hour of each day of its life: a run comes by the hour.
+/// `true` around each full day of its life: a run comes by the hour.
 fn is_due(resource: &SageMakerResource, log: &NotificationLog, now: Timestamp) -> bool {
-    let hours = now.duration_since(resource.since()).as_hours();
+    let hours = now.duration_since(resource.since()).saturating_add(HALF_AN_HOUR).as_hours();
     let was_notified = log.was_notified(&resource.id, &FindingKind::LowUse.key(), &life(resource));
     hours.rem_euclid(HOURS_OF_A_DAY) == 0 && !was_notified
 }
