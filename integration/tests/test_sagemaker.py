@@ -92,7 +92,7 @@ def test_what_is_little_used_or_trains_on_demand_is_notified_of_once(studio: Stu
 
     found = curfew(studio.environment(), "scan", "--sagemaker", "--json").json()["findings"]
     kinds = {one["resource"]: one["kinds"] for one in found}
-    assert kinds[llm] == ["low-use"] and kinds[gpt] == ["on-demand-training"] and planned not in kinds, found
+    assert kinds[llm] == ["low-use"] and kinds[gpt] == ["uninstrumented", "on-demand-training"] and kinds[planned] == ["uninstrumented"], found
     explained = curfew(studio.environment(), "explain", llm).fine()
     assert "and little: 1 request from " in explained.out, explained.out
 
