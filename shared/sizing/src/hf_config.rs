@@ -185,7 +185,11 @@ fn embeddings(
         width: width.unwrap_or(hidden),
         positions,
         token_types: if family.is_encoder { keys.number(&["type_vocab_size"])?.unwrap_or(0) } else { 0 },
-        is_tied: keys.boolean("tie_word_embeddings", family.is_tied),
+        is_tied: if family.is_tied_by_whole {
+            keys.is_true_of_whole("tie_word_embeddings")
+        } else {
+            keys.boolean("tie_word_embeddings", family.is_tied)
+        },
         has_head_bias: family.has_head_bias,
         has_pooler: family.has_pooler,
     })

@@ -99,3 +99,36 @@ fn bert() {
     let positions = r#", "max_position_embeddings": 514, "type_vocab_size": 1"#;
     check(&usual("roberta", [12, 768, 12, 12, 3_072, 50_265], positions), 124_645_632);
 }
+
+/// Compares with a count by Transformers 5.24.0, which built the class of the configuration without weights. What is left out here are single
+/// biases, norms of heads and correction terms of routers.
+fn near(config: &str, expect: u64) {
+    let total = read_hf_config(config).map(|architecture| architecture.parameters().total);
+    let is_near = total.as_ref().is_ok_and(|total| total.abs_diff(expect) < expect / 10_000);
+    assert!(is_near, "{config}: {total:?}, not {expect}");
+}
+
+#[test]
+fn counts_of_transformers() {
+    // Phi-4, Falcon 40B, and BERT large, whose page counts its two heads besides.
+    near(&usual("phi3", [40, 5_120, 40, 10, 17_920, 100_352], ""), 14_659_507_200);
+    near(
+        r#"{"model_type": "falcon", "num_hidden_layers": 60, "hidden_size": 8192, "num_attention_heads": 128, "num_kv_heads": 8,
+            "vocab_size": 65024, "new_decoder_architecture": true, "parallel_attn": true, "bias": false}"#,
+        41_303_293_952,
+    );
+    let positions = r#", "max_position_embeddings": 512, "type_vocab_size": 2"#;
+    near(&usual("bert", [24, 1_024, 16, 16, 4_096, 30_522], positions), 335_141_888);
+    near(&usual("jina_embeddings_v3", [24, 1_024, 16, 16, 4_096, 250_002], r#", "type_vocab_size": 1"#), 559_364_096);
+    // Input and output share a matrix unless the file says otherwise: ERNIE-4.5-21B-A3B.
+    let ernie = r#", "moe_num_experts": 64, "moe_k": 6, "moe_intermediate_size": 1536, "moe_num_shared_experts": 2,
+        "moe_layer_start_index": 1, "moe_layer_interval": 1"#;
+    near(&usual("ernie4_5_moe", [28, 2_560, 20, 4, 12_288, 103_424], ernie), 21_825_437_888);
+    // GLM-4.7-Flash, as Transformers 5 writes which layers have experts.
+    let kinds = vec![r#""sparse""#; 46].join(", ");
+    let flash = format!(
+        r#", "moe_intermediate_size": 1536, "n_routed_experts": 64, "n_shared_experts": 1, "num_experts_per_tok": 4, "q_lora_rank": 768,
+        "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256, "mlp_layer_types": ["dense", {kinds}]"#
+    );
+    near(&usual("glm4_moe_lite", [47, 2_048, 20, 20, 10_240, 154_880], &flash), 29_943_390_976);
+}

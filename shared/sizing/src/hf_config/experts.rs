@@ -1,5 +1,7 @@
 //! Experts of a mixture, and the layers that have them.
 
+use std::collections::BTreeSet;
+
 use model::fault::{InvalidValue, one_line};
 use serde_json::Value;
 
@@ -66,19 +68,22 @@ fn sparse_layers(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<
     let from_first = keys.number(&["moe_layer_freq"])?.unwrap_or(1).max(1);
     let steps = ["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"];
     let step = keys.number(&steps)?.unwrap_or(1).max(1);
-    let listed = |name: &str, layer: u32| {
-        keys.list(name).is_some_and(|list| list.iter().any(|one| one.as_u64() == Some(u64::from(layer))))
-    };
-    let named = family.has_shared_expert && keys.list("moe_layers").is_some_and(|list| list.iter().all(Value::is_u64));
+    // Files of Transformers 5 have a kind of each layer instead of the number of dense ones.
+    if let Some(kinds) = keys.list("mlp_layer_types").filter(|kinds| u32::try_from(kinds.len()) == Ok(layers)) {
+        return Ok(kinds.iter().take(LAYERS_MAX as usize).map(|kind| kind.as_str() == Some("sparse")).collect());
+    }
+    let listed = |name: &str| -> Option<BTreeSet<u64>> { keys.list(name)?.iter().map(Value::as_u64).collect() };
+    let named = if family.has_shared_expert { listed("moe_layers") } else { None };
+    let dense = listed("mlp_only_layers").unwrap_or_default();
     Ok((0..layers.min(LAYERS_MAX))
-        .map(|layer| {
-            if named {
-                return listed("moe_layers", layer);
+        .map(|layer| match &named {
+            Some(named) => named.contains(&layer.into()),
+            None => {
+                layer >= first
+                    && layer.is_multiple_of(from_first)
+                    && (layer + 1).is_multiple_of(step)
+                    && !dense.contains(&layer.into())
             }
-            layer >= first
-                && layer.is_multiple_of(from_first)
-                && (layer + 1).is_multiple_of(step)
-                && !listed("mlp_only_layers", layer)
         })
         .collect())
 }

@@ -16,6 +16,8 @@ pub(super) struct Family {
     pub(super) norms_per_layer: u32,
     pub(super) norms_outside: u32,
     pub(super) is_tied: bool,
+    /// Only the key of the whole model counts: the part for text has another default than its model.
+    pub(super) is_tied_by_whole: bool,
     pub(super) has_head_bias: bool,
     pub(super) has_pooler: bool,
     pub(super) positions: PositionKind,
@@ -80,6 +82,7 @@ const LLAMA: Family = Family {
     norms_per_layer: 2,
     norms_outside: 1,
     is_tied: false,
+    is_tied_by_whole: false,
     has_head_bias: false,
     has_pooler: false,
     positions: PositionKind::Computed,
@@ -123,15 +126,13 @@ const MODERN_ENCODER: Family =
 const MIXTURE: Family = Family { has_experts: true, ..LLAMA };
 
 /// Types whose configuration says all that differs from Llama.
-const LLAMAS: [&str; 29] = [
+const LLAMAS: [&str; 26] = [
     "aquila",
     "baichuan",
     "cwm",
     "exaone",
     "exaone4",
     "glm",
-    "glm4v",
-    "glm4v_text",
     "granite",
     "helium",
     "hunyuan_v1_dense",
@@ -152,18 +153,17 @@ const LLAMAS: [&str; 29] = [
     "xverse",
     "Yi",
     "yi",
-    "paddleocr_vl_text",
 ];
 
 /// Mixtures of experts whose configuration says all that differs from Mixtral and DeepSeek.
 const MIXTURES: [&str; 17] = [
+    "Glm4vMoe_text",
     "bailing_moe",
     "deepseek",
     "deepseek_v2",
     "deepseek_v3",
     "deepseek_v32",
     "dots1",
-    "ernie4_5_moe",
     "glm4_moe_lite",
     "glm4v_moe",
     "glm4v_moe_text",
@@ -209,21 +209,25 @@ impl Family {
         Ok(match model_type {
             // Their configurations write the key only where it differs (transformers, `configuration_smollm3.py`,
             // `configuration_ernie4_5.py`; `configuration_minicpm.py` beside the weights).
-            "ernie4_5" | "minicpm" | "minicpm3" | "smollm3" => Self { is_tied: true, ..LLAMA },
+            "ernie4_5" | "minicpm" | "minicpm3" | "paddleocr_vl" | "paddleocr_vl_text" | "smollm3" => {
+                Self { is_tied: true, ..LLAMA }
+            }
+            "ernie4_5_moe" => Self { is_tied: true, ..MIXTURE },
             _ if LLAMAS.contains(&model_type) => LLAMA,
             _ if MIXTURES.contains(&model_type) => MIXTURE,
             "chatglm" => Self { kv_heads: KvHeads::Groups, ..LLAMA },
             "glm4" => Self { norms_per_layer: 4, ..LLAMA },
+            "glm4v" | "glm4v_text" | "glm46v" => Self { norms_per_layer: 4, has_qkv_bias: true, ..LLAMA },
             "glm4_moe" => Self { qk_norm: QkNorm::OfHeadIfUsed, ..MIXTURE },
             "gpt_oss" => Self { has_mlp_bias: true, has_qkv_bias: true, has_out_bias: true, ..MIXTURE },
             "llama4" | "llama4_text" => Self { has_shared_expert: true, ..MIXTURE },
             "olmoe" => Self { qk_norm: QkNorm::OfWidth, ..MIXTURE },
             "qwen" => Self { has_qkv_bias: true, counts_gate: true, ..LLAMA },
             "qwen2" | "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" | "qwen2_5_omni_text"
-            | "seed_oss" => Self { has_qkv_bias: true, ..LLAMA },
+            | "seed_oss" => Self { has_qkv_bias: true, is_tied_by_whole: model_type == "qwen2_5_omni_text", ..LLAMA },
             "qwen2_moe" => Self { has_qkv_bias: true, ..MIXTURE },
             "qwen3" | "qwen3_moe" | "qwen3_vl_text" | "qwen3_vl_moe_text" | "qwen3_omni_moe_text" => {
-                Self { qk_norm: QkNorm::OfHead, ..MIXTURE }
+                Self { qk_norm: QkNorm::OfHead, is_tied_by_whole: model_type == "qwen3_vl_moe_text", ..MIXTURE }
             }
             "gemma" => Self { is_tied: true, ..LLAMA },
             "gemma2" => Self { is_tied: true, norms_per_layer: 4, window_pattern: Some(2), ..LLAMA },
@@ -262,7 +266,8 @@ impl Family {
             "albert" => Self { shares_layers: true, ..BERT },
             "deberta-v2" => Self::of_deberta(keys)?,
             "modernbert" => Self { has_pooler: true, ..MODERN_ENCODER },
-            "nomic_bert" | "jina_embeddings_v3" if keys.number(&["num_experts"])?.is_none_or(|count| count < 2) => {
+            "jina_embeddings_v3" => Self { positions: PositionKind::Computed, ..BERT },
+            "nomic_bert" if keys.number(&["num_experts"])?.is_none_or(|count| count < 2) => {
                 Self { has_norm_bias: true, ..MODERN_ENCODER }
             }
             "new" | "gte" => Self { has_qkv_bias: true, has_out_bias: true, has_norm_bias: true, ..MODERN_ENCODER },

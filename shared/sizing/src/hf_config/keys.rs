@@ -78,6 +78,10 @@ impl<'a> ConfigKeys<'a> {
         self.boolean(name, false)
     }
 
+    pub(super) fn is_true_of_whole(&self, name: &str) -> bool {
+        self.whole.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
     pub(super) fn list(&self, name: &str) -> Option<&'a Vec<Value>> {
         self.value(name)?.as_array()
     }
