@@ -132,3 +132,63 @@ fn counts_of_transformers() {
     );
     near(&usual("glm4_moe_lite", [47, 2_048, 20, 20, 10_240, 154_880], &flash), 29_943_390_976);
 }
+
+/// GLM-4.1V-9B-Thinking, GLM-4.5V, PaddleOCR-VL with the defaults of its type, Voxtral-Mini-3B and Qwen2-Audio-7B.
+#[test]
+fn encoders_of_images_and_sound() {
+    let glm = |of_text: &str, intermediate: u32| {
+        format!(
+            r#"{{"model_type": "glm4v", "tie_word_embeddings": false, "text_config": {of_text},
+            "vision_config": {{"hidden_size": 1536, "depth": 24, "num_heads": 12, "intermediate_size": {intermediate}, "image_size": 336,
+            "patch_size": 14, "out_hidden_size": 4096, "spatial_merge_size": 2, "temporal_patch_size": 2}}}}"#
+        )
+    };
+    near(&glm(&usual("glm4v_text", [40, 4_096, 32, 2, 13_696, 151_552], ""), 13_696), 10_292_777_472);
+    let experts = r#", "head_dim": 128, "attention_bias": true, "first_k_dense_replace": 1, "moe_intermediate_size": 1408,
+        "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8"#;
+    let text = usual("glm4v_moe_text", [46, 4_096, 96, 8, 10_944, 151_552], experts);
+    near(&glm(&text, 10_944), 107_710_927_360);
+    let vision = r#", "head_dim": 128, "vision_config": {"model_type": "paddleocr_vl", "hidden_size": 1152, "intermediate_size": 4304,
+        "num_hidden_layers": 27, "image_size": 384, "patch_size": 14, "spatial_merge_size": 2}"#;
+    near(&usual("paddleocr_vl", [18, 1_024, 16, 2, 3_072, 103_424], vision), 799_695_472);
+    let sound = r#""num_mel_bins": 128, "max_source_positions": 1500"#;
+    let text = usual("llama", [30, 3_072, 32, 8, 8_192, 131_072], r#", "head_dim": 128"#);
+    let audio =
+        r#""model_type": "voxtral_encoder", "hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32"#;
+    near(
+        &format!(r#"{{"model_type": "voxtral", "text_config": {text}, "audio_config": {{{audio}, {sound}}}}}"#),
+        4_676_271_104,
+    );
+    let text = usual("qwen2", [32, 4_096, 32, 32, 11_008, 156_032], "");
+    let audio =
+        r#""model_type": "qwen2_audio_encoder", "d_model": 1280, "encoder_layers": 32, "encoder_ffn_dim": 5120"#;
+    near(
+        &format!(r#"{{"model_type": "qwen2_audio", "text_config": {text}, "audio_config": {{{audio}, {sound}}}}}"#),
+        8_397_094_912,
+    );
+}
+
+/// The part for text of CSM is a Llama, beside a second decoder and a codec; Granite Speech has its encoder under a name of its own.
+#[test]
+fn parts_that_are_not_counted_are_named() {
+    let notes = |more: &str| {
+        let config = usual("llama", [16, 2_048, 32, 8, 8_192, 128_256], more);
+        read_hf_config(&config).map(|architecture| architecture.notes)
+    };
+    assert_eq!(
+        notes(
+            r#", "depth_decoder_config": {"hidden_size": 1024}, "codec_config": {"hidden_size": 512}, "empty_config": {}"#
+        ),
+        Ok(vec!["not counted, because what it has is not known: codec_config, depth_decoder_config".to_owned()])
+    );
+    let many: Vec<String> = (0..8).map(|number| format!(r#", "part{number}_config": {{"hidden_size": 1}}"#)).collect();
+    let found = notes(&many.join(""));
+    assert!(
+        found.as_ref().is_ok_and(|notes| notes.len() == 1 && notes[0].ends_with("part4_config, 3 more")),
+        "{found:?}"
+    );
+    assert_eq!(
+        notes(r#", "quantization_config": {"quant_method": "fp8"}, "generation_config": {"top_k": 1}"#),
+        Ok(vec![])
+    );
+}

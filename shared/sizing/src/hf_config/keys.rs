@@ -41,6 +41,12 @@ impl<'a> ConfigKeys<'a> {
         self.part.iter().filter(says).map(|(key, _)| key.as_str())
     }
 
+    /// Keys of the whole file whose value is an object with keys.
+    pub(super) fn parts_of_whole(&self) -> impl Iterator<Item = &'a str> {
+        let has_keys = |(_, value): &(&'a String, &'a Value)| value.as_object().is_some_and(|part| !part.is_empty());
+        self.whole.iter().filter(has_keys).map(|(key, _)| key.as_str())
+    }
+
     /// Under which of these names it is there; the first if under none.
     pub(super) fn name<'n>(&self, names: &[&'n str]) -> &'n str {
         names.iter().find(|name| self.has(name)).or(names.first()).copied().unwrap_or_default()

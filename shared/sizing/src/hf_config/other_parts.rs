@@ -20,13 +20,28 @@ const SIGNS: [&str; 7] = [
     "vit_config",
 ];
 
+/// Keys with the ending of a part that have settings and no weights of their own. Those of attention and MLP belong to the decoder.
+const SETTINGS: [&str; 7] = [
+    "attn_config",
+    "compression_config",
+    "ffn_config",
+    "generation_config",
+    "init_config",
+    "peft_config",
+    "quantization_config",
+];
+
+/// Named parts that a note may list.
+const NAMED_PARTS_MAX: usize = 5;
+
 /// Encoders whose sizes no key says: the parameters that the pages of Phi-3.5-vision and Phi-4-multimodal count, less those of the decoder.
 const UNWRITTEN: [(&str, u64); 2] = [("phi3_v", 325_541_888), ("phi4mm", 1_738_438_624)];
 
 /// Sizes that Transformers leaves out where they are the defaults of their type: layers, width, intermediate size.
-const DEFAULTS: [(&str, [u32; 3]); 6] = [
+const DEFAULTS: [(&str, [u32; 3]); 7] = [
     ("clip_vision_model", [12, 768, 3_072]),
     ("mllama_vision_model", [32, 1_280, 5_120]),
+    ("paddleocr_vl_vision", [27, 1_152, 4_304]),
     ("pixtral", [24, 1_024, 4_096]),
     ("qwen2_5_vl", [32, 1_280, 3_420]),
     ("qwen2_vl", [32, 1_280, 5_120]),
@@ -34,9 +49,9 @@ const DEFAULTS: [(&str, [u32; 3]); 6] = [
 ];
 
 /// Kinds whose MLP has a gate, as a part of their name.
-const GATED: [&str; 6] = ["pixtral", "qwen2_5_vl", "qwen2_5_omni", "glm4v", "aimv2", "ovis2"];
+const GATED: [&str; 5] = ["pixtral", "qwen2_5_vl", "qwen2_5_omni", "aimv2", "ovis2"];
 
-/// Returns the parameters of all encoders, and a note for people on each.
+/// Returns the parameters of all encoders, and a note for people on each part that is counted or left out.
 pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<String>) {
     let (mut parameters, mut notes) = (0_u64, Vec::new());
     for (key, of) in PARTS {
@@ -60,68 +75,166 @@ pub(super) fn other_parts(keys: &ConfigKeys<'_>, hidden: u32) -> (u64, Vec<Strin
             format_parameters(*counted)
         ));
     }
-    if notes.is_empty() && (keys.is_nested() || SIGNS.iter().any(|sign| keys.has(sign))) {
+    let uncounted = uncounted_parts(keys);
+    if !uncounted.is_empty() {
+        notes.push(format!("not counted, because what it has is not known: {}", uncounted.join(", ")));
+    } else if notes.is_empty() && (keys.is_nested() || SIGNS.iter().any(|sign| keys.has(sign))) {
         notes.push("only the part for text is counted, not the encoder of images or sound".to_owned());
     }
     (parameters, notes)
 }
 
-/// A vision transformer of these sizes: its blocks, patches, positions, and two matrices that join it to the decoder.
-/// Some files name no type of the encoder, but one of the whole model.
+/// Keys of the whole file that describe a part and that nothing here reads, such as `codec_config`.
+fn uncounted_parts(keys: &ConfigKeys<'_>) -> Vec<String> {
+    let is_read = |key: &str| {
+        super::TEXT_PARTS.contains(&key) || SETTINGS.contains(&key) || PARTS.iter().any(|(part, _)| *part == key)
+    };
+    let mut parts: Vec<String> = keys
+        .parts_of_whole()
+        .filter(|key| key.ends_with("_config") && !is_read(key))
+        .map(|key| model::fault::one_line(key, 40))
+        .collect();
+    let more = parts.len().saturating_sub(NAMED_PARTS_MAX);
+    if more > 0 {
+        parts.truncate(NAMED_PARTS_MAX);
+        parts.push(format!("{more} more"));
+    }
+    parts
+}
+
+/// The sizes of an encoder, and the kind of it. Some files name no type of the encoder, but one of the whole model.
+struct Encoder<'a> {
+    config: &'a Map<String, Value>,
+    kind: &'a str,
+    /// The width of the decoder.
+    hidden: u64,
+}
+
 fn encoder_parameters(config: &Map<String, Value>, model_type: &str, hidden: u64) -> Option<u64> {
     let kind = config.get("model_type").and_then(Value::as_str).unwrap_or(model_type);
-    let default = DEFAULTS.iter().find(|(name, _)| *name == kind).map(|(_, sizes)| *sizes);
-    let written = |names: &[&str]| names.iter().find_map(|name| whole_number(config.get(*name)?));
-    let number = |names: &[&str], place: usize| {
-        written(names).or_else(|| default.and_then(|sizes| sizes.get(place).copied()).map(u64::from))
-    };
-    let layers = number(&["num_hidden_layers", "depth", "layers", "num_layers", "encoder_layers"], 0)?;
-    let layers = layers.saturating_add(written(&["num_global_layers"]).unwrap_or(0));
-    // Qwen2-VL calls the width of its output `hidden_size`.
-    let width = number(&["embed_dim", "hidden_size", "width", "d_model"], 1)?;
-    let ratio = config.get("mlp_ratio").and_then(Value::as_f64).filter(|ratio| (0.5..=16.0).contains(ratio));
-    let intermediate = match (written(&["intermediate_size", "encoder_ffn_dim"]), ratio) {
-        (Some(intermediate), _) => intermediate,
-        (None, Some(ratio)) => times(width, ratio),
-        (None, None) => number(&[], 2)?,
-    };
-    let sizes = [layers, width, intermediate];
-    if sizes.iter().any(|size| *size == 0 || *size > u64::from(WIDTH_MAX)) || layers > 1_024 {
-        return None;
-    }
-    let matrices = if GATED.iter().any(|name| kind.contains(name)) { 3 } else { 2 };
-    let block = 4 * width * width + matrices * width * intermediate + 9 * width + intermediate;
-    let patch = written(&["patch_size"]).unwrap_or(0).min(1_024);
-    let frames = written(&["temporal_patch_size"]).unwrap_or(1).min(64);
-    let side = written(&["image_size"]).unwrap_or(0).min(1 << 16).checked_div(patch).unwrap_or(0);
-    // Rotary positions have no table.
-    let has_positions = !GATED.iter().any(|name| kind.contains(name)) && !kind.contains("qwen2_vl");
-    let positions = if has_positions { written(&["num_position_embeddings"]).unwrap_or(side * side) } else { 0 };
-    let patches = 3 * frames * patch * patch * width + positions.min(1 << 24) * width;
-    Some(layers * block + patches + joint(config, kind, width, hidden))
+    Encoder { config, kind, hidden }.parameters()
 }
 
-/// Matrices between an encoder and the decoder.
-fn joint(config: &Map<String, Value>, kind: &str, width: u64, hidden: u64) -> u64 {
-    let merged = config.get("spatial_merge_size").and_then(whole_number).unwrap_or(1).clamp(1, 16);
-    if kind.contains("siglip") {
-        return width * hidden;
+impl Encoder<'_> {
+    fn written(&self, names: &[&str]) -> Option<u64> {
+        names.iter().find_map(|name| self.config.get(*name)?.as_u64())
     }
-    if let Some(output) = config.get("vision_output_dim").and_then(whole_number) {
-        let adapter = config.get("projector_input_dim").and_then(whole_number).unwrap_or(0).min(1 << 20);
-        return 4 * width * adapter + adapter * adapter + output.min(1 << 20) * hidden;
-    }
-    let wide = width * merged * merged;
-    // A merger of its own for each level of features that reaches a deeper layer (Qwen3-VL).
-    let levels = config.get("deepstack_visual_indexes").and_then(Value::as_array).map_or(0, Vec::len).min(64);
-    let mergers = 1 + u64::try_from(levels).unwrap_or(0);
-    let second = if merged > 1 { wide * hidden } else { hidden * hidden };
-    let first = if merged > 1 { wide * wide } else { width * hidden };
-    mergers * (first + second)
-}
 
-fn whole_number(value: &Value) -> Option<u64> {
-    value.as_u64()
+    /// A size that no encoder exceeds.
+    fn width(&self, name: &str) -> Option<u64> {
+        self.written(&[name]).map(|width| width.min(u64::from(WIDTH_MAX)))
+    }
+
+    fn is_kind(&self, kinds: &[&str]) -> bool {
+        kinds.iter().any(|name| self.kind.contains(name))
+    }
+
+    /// Blocks, patches or spectrum, positions, and the matrices that join it to the decoder.
+    fn parameters(&self) -> Option<u64> {
+        let default = DEFAULTS.iter().find(|(name, _)| *name == self.kind).map(|(_, sizes)| *sizes);
+        let number = |names: &[&str], place: usize| {
+            self.written(names).or_else(|| default.and_then(|sizes| sizes.get(place).copied()).map(u64::from))
+        };
+        let layers = number(&["num_hidden_layers", "depth", "layers", "num_layers", "encoder_layers"], 0)?;
+        let layers = layers.saturating_add(self.written(&["num_global_layers"]).unwrap_or(0));
+        // Qwen2-VL calls the width of its output `hidden_size`.
+        let width = number(&["embed_dim", "hidden_size", "width", "d_model"], 1)?;
+        let ratio = self.config.get("mlp_ratio").and_then(Value::as_f64).filter(|ratio| (0.5..=16.0).contains(ratio));
+        let intermediate = match (self.written(&["intermediate_size", "encoder_ffn_dim"]), ratio) {
+            (Some(intermediate), _) => intermediate,
+            (None, Some(ratio)) => times(width, ratio),
+            (None, None) => number(&[], 2)?,
+        };
+        let sizes = [layers, width, intermediate];
+        if sizes.iter().any(|size| *size == 0 || *size > u64::from(WIDTH_MAX)) || layers > 1_024 {
+            return None;
+        }
+        if self.is_kind(&["glm4v", "glm46v", "Glm4v"]) {
+            return self.glm_parameters(layers, width, intermediate);
+        }
+        let matrices = if self.is_kind(&GATED) { 3 } else { 2 };
+        let block = 4 * width * width + matrices * width * intermediate + 9 * width + intermediate;
+        // Rotary positions have no table.
+        let has_positions = !self.is_kind(&GATED) && !self.is_kind(&["qwen2_vl"]);
+        let positions = if has_positions { self.positions() } else { 0 };
+        Some(
+            layers * block
+                + self.input_matrices(width)
+                + positions.min(1 << 24) * width
+                + self.joint(width, intermediate),
+        )
+    }
+
+    /// GLM-4.1V and GLM-4.5V (Transformers, `modeling_glm4v.py`): the MLP of a block has the width of the output, and `intermediate_size` is
+    /// that of the merger behind the blocks.
+    fn glm_parameters(&self, layers: u64, width: u64, intermediate: u64) -> Option<u64> {
+        let output = self.width("out_hidden_size")?;
+        let side = self.merged();
+        let block = 4 * width * width + 3 * width * output + 2 * width;
+        let downsampling = width * output * side * side + output;
+        let merger = output * output + 3 * output * intermediate + 2 * output;
+        let norms = 2 * width;
+        Some(
+            layers * block
+                + self.input_matrices(width)
+                + self.positions() * width
+                + width
+                + downsampling
+                + merger
+                + norms,
+        )
+    }
+
+    /// The convolution over patches of an image; of sound two, over three steps of the spectrum.
+    fn input_matrices(&self, width: u64) -> u64 {
+        let spectrum =
+            self.written(&["num_mel_bins"]).map_or(0, |bins| 3 * width * (bins.min(1_024) + width) + 2 * width);
+        let patch = self.written(&["patch_size"]).unwrap_or(0).min(1_024);
+        let frames = self.written(&["temporal_patch_size"]).unwrap_or(1).min(64);
+        spectrum + 3 * frames * patch * patch * width
+    }
+
+    fn positions(&self) -> u64 {
+        let patch = self.written(&["patch_size"]).unwrap_or(0).min(1_024);
+        let side = self.written(&["image_size"]).unwrap_or(0).min(1 << 16).checked_div(patch).unwrap_or(0);
+        // Qwen's encoders of sound compute theirs.
+        let names: &[&str] = if self.is_kind(&["omni"]) {
+            &["num_position_embeddings"]
+        } else {
+            &["num_position_embeddings", "max_source_positions"]
+        };
+        self.written(names).unwrap_or(side * side).min(1 << 24)
+    }
+
+    /// Tokens along one side of an image that become one.
+    fn merged(&self) -> u64 {
+        self.written(&["spatial_merge_size"]).unwrap_or(1).clamp(1, 16)
+    }
+
+    /// Matrices between an encoder and the decoder.
+    fn joint(&self, width: u64, intermediate: u64) -> u64 {
+        let (hidden, merged) = (self.hidden, self.merged());
+        if self.is_kind(&["siglip", "qwen2_audio"]) {
+            return width * hidden;
+        }
+        if self.is_kind(&["voxtral"]) {
+            return intermediate * hidden + hidden * hidden;
+        }
+        if let Some(output) = self.width("output_dim").filter(|_| self.is_kind(&["audio"])) {
+            return width * output;
+        }
+        if let Some(output) = self.width("vision_output_dim") {
+            let adapter = self.width("projector_input_dim").unwrap_or(0);
+            return 4 * width * adapter + adapter * adapter + output * hidden;
+        }
+        let wide = width * merged * merged;
+        // A merger of its own for each level of features that reaches a deeper layer (Qwen3-VL).
+        let levels = self.config.get("deepstack_visual_indexes").and_then(Value::as_array).map_or(0, Vec::len).min(64);
+        let mergers = 1 + u64::try_from(levels).unwrap_or(0);
+        let second = if merged > 1 { wide * hidden } else { hidden * hidden };
+        let first = if merged > 1 { wide * wide } else { width * hidden };
+        mergers * (first + second)
+    }
 }
 
 #[expect(
