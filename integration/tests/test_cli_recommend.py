@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from booting import ROOT
 from command import Said, curfew
 from local_aws import LocalAws
 from pricing import know_prices
@@ -84,6 +86,20 @@ def test_data_elsewhere_and_hours_count() -> None:
     far = places(recommend(NOBODY, *run, *data).fine())[0]
     assert far["data"]["egress_usd"] == 20.0 and far["data"]["load_seconds_least"] == 1_600
     assert far["cost"]["least_usd"] == pytest.approx(8.048 + 20 + 0.8048 * 1_600 / 3_600, abs=1e-4)
+
+
+def test_the_documented_json_is_what_is_printed() -> None:
+    source = (ROOT / "cli/src/commands/recommend.rs").read_text().split("/// ```json\n")[1].split("/// ```\n")[0]
+    data = ("--data-gb", "1", "--data-region", "us-east-1")
+    options = ("--params", "7b", "--offline", "--hours", "8", "--regions", "us-east-1", "--json", "--explain")
+    printed = recommend(NOBODY, *options, *data).fine().json()
+    documented = set(re.findall(r'"([a-z_0-9]+)":', source))
+    assert documented >= {*printed, *printed["places"][0]}
+    text = json.dumps(printed)
+    assert all(f'"{key}": ' in text for key in documented), [key for key in documented if f'"{key}": ' not in text]
+    place = printed["places"][0]
+    for part in ("fit", "usd_per_hour", "price_source", "run", "cost", "quota", "data"):
+        assert f'"{part}": {json.dumps(place[part])}' in source, part
 
 
 def test_a_file_in_four_bits_is_counted_so_and_a_run_by_the_gpus_that_it_uses(tmp_path: Path) -> None:

@@ -105,23 +105,25 @@ enum Payment {
 }
 
 /// ```json
-/// {"schema": 1, "at": "…", "model": "7b", "parameters": 7000000000, "active_parameters": 7000000000, "workload": {"task": "inference", "precision": "bf16", …},
-///  "estimate": {"strategy": "data", "gpus": 1, "weights_gib": 13.04, …, "total_gib": 14.6, "assumptions": ["…"]},
-///  "explanation": "…", "spreads": [{"strategy": "zero3", "gib_by_gpus": [[1, 14.6], [2, 7.9], …]}],
-///  "source": "table of 2026-11-24", "regions": ["us-east-1"], "rank": "price", "not_tabled": ["p5e.48xlarge"], "data": {"region": "us-east-1", "bytes": 1000000000},
+/// {"schema": 1, "at": "…", "model": "7b", "parameters": 7000000000, "active_parameters": 7000000000,
+///  "workload": {"task": "inference", "precision": "bf16", "as_published": false, "batch": 1, "tokens": 4096, …},
+///  "estimate": {"strategy": "data", "gpus": 1, …, "weights_gib": 13.039, …, "total_gib": 14.929, "host_gib": 0.0, "assumptions": ["…"]},
+///  "explanation": "…", "spreads": [{"strategy": "data", "gib_by_gpus": [[1, 14.93], [2, 14.93], [4, 14.93], [8, 14.93]]}, …],
+///  "source": "table of 2026-11-24; --offline", "regions": ["us-east-1"], "rank": "price", "not_tabled": ["p5e.48xlarge"],
+///  "data": {"region": "us-east-1", "bytes": 1000000000},
 ///  "places": [{"type": "g6.xlarge", "region": "us-east-1", "lifecycle": "on-demand", "zone": null, "gpus": 1, "used_gpus": 1, "gpu_name": "L4",
-///              "gpu_memory_mib": 22888, "vcpus": 4, "lacks": ["bf16", "flash-attention"], "fit": {"strategy": "data", "gpus": 1, "needed_bytes": …, "usable_bytes": …},
+///              "gpu_memory_mib": 22888, "vcpus": 4, "lacks": [], "fit": {"strategy": "data", "gpus": 1, "needed_bytes": 16030171136, "usable_bytes": 21599826660},
 ///              "usd_per_hour": 0.8048, "price_source": "table of 2026-09-24", "run": {"least_hours": 8.0, "most_hours": 8.0},
-///              "cost": {"least_usd": 6.44, "most_usd": 6.44}, "footprint_per_hour": {"energy_kwh": {"low": …, "high": …}, …},
-///              "quota": {"verdict": "allowed", "code": "L-DB2E81BA", "granted_vcpus": 8.0, "used_vcpus": 0},
-///              "interruptions": {"runs": 12, "interrupted": 3, "unknown": 0, "seconds": 86400},
-///              "data": {"egress_usd": 0.0, "load_seconds_least": 400}}],
-///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 16384, "remedies": [{"change": {"precision": "int8"}, …}]}],
-///  "job": "job.toml"}
+///              "cost": {"least_usd": 6.438624, "most_usd": null}, "footprint_per_hour": {"energy_kwh": {"low": 0.014, "high": 0.13}, …},
+///              "quota": {"verdict": "unknown"}, "interruptions": null, "data": {"egress_usd": 0.0, "load_seconds_least": 1}}, …],
+///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 16384, "remedies": [{"change": {"precision": "int8"}, …}]}, …],
+///  "job": null}
 /// ```
 /// `places` are in the order of `rank`, best first; `not_tabled` has the types of which the tables do not know whether these regions offer them; `lacks` is what a GPU has not in hardware of `bf16`, `tf32`, `fp8` and `flash-attention`, as far as
-/// the workload asks for it; unknown values are null. `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs
-/// that cannot hold the workload alone, with each single change that makes it fit. `source` is `AWS`, or the tables.
+/// the workload asks for it; unknown values are null: nothing says how long loading `data` takes at most, so then `most_usd` is. With AWS a
+/// `quota` also has `code`, `granted_vcpus` and `used_vcpus`, and `interruptions` are `runs`, `interrupted`, `unknown` and `seconds`.
+/// `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs that cannot hold the workload alone, with each single
+/// change that makes it fit. `source` is `AWS`, or the tables.
 #[derive(Serialize)]
 struct RecommendOutput<'a> {
     at: jiff::Timestamp,
