@@ -32,11 +32,12 @@ pub struct HourSpend {
 pub struct PlanDiscount(u32);
 
 impl PlanDiscount {
-    /// Above 0 and below 100 percent; `None` for everything else.
+    /// From 0.0001 to 99.9999 percent; `None` for everything else.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between 0 and a million")]
     pub fn from_percent(percent: f64) -> Option<Self> {
-        (percent > 0.0 && percent < 100.0).then(|| Self((percent * 10_000.0).round() as u32))
+        let millionths = (0.0..=100.0).contains(&percent).then(|| (percent * 10_000.0).round() as u32)?;
+        (1..1_000_000).contains(&millionths).then_some(Self(millionths))
     }
 
     /// The rate behind the discount, rounded up.

@@ -131,7 +131,7 @@ impl CommitmentArguments {
         }
         // The option's parser has refused everything else.
         let discount = PlanDiscount::from_percent(self.discount_percent)
-            .ok_or_else(|| CommandError::new("--discount-percent is more than 0 and less than 100"))?;
+            .ok_or_else(|| CommandError::new("--discount-percent is from 0.0001 to 99.9999"))?;
         let existing = read_existing(&context.aws, &usage.regions()).await;
         let answer = |choice| PlanAnswer::new(&usage, &existing, choice, account.now, discount);
         let mut families = match self.plan {
@@ -369,5 +369,5 @@ fn show(whose: &str, best: &Commitment, curve: &SpendCurve, discount_percent: f6
 pub(super) fn discount(text: &str) -> Result<f64, InvalidValue> {
     let percent =
         text.trim_end_matches('%').trim().parse().ok().filter(|percent| PlanDiscount::from_percent(*percent).is_some());
-    percent.ok_or_else(|| InvalidValue::new("write a percentage above 0 and below 100, such as 28"))
+    percent.ok_or_else(|| InvalidValue::new("write a percentage from 0.0001 to 99.9999, such as 28"))
 }

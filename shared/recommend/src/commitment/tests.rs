@@ -35,7 +35,7 @@ fn nothing_spent_is_nothing_committed() {
 
 #[test]
 fn a_discount_is_more_than_nothing_and_less_than_all() {
-    for percent in [0.0, -1.0, 100.0, f64::NAN, f64::INFINITY] {
+    for percent in [0.0, 0.000_04, -1.0, 99.999_96, 100.0, f64::NAN, f64::INFINITY] {
         assert_eq!(PlanDiscount::from_percent(percent), None, "{percent}");
     }
 }
