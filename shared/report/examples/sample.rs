@@ -178,6 +178,7 @@ fn main() {
             used("i-0bbbbbbbbbbbbbbb3", TEAMS[6], false),
         ])),
         previous_ledgers: vec![october()],
+        unread_previous_ledgers: 0,
         ..facts(NOW, november, &records, newest())
     };
     let mut report = MonthReport::from_facts(&facts);

@@ -29,6 +29,8 @@ pub struct MonthFacts {
     pub unread_ledgers: usize,
     /// Ledgers of the previous month: a resource that was stopped in its last days may have started again in it.
     pub previous_ledgers: Vec<Ledger>,
+    /// Number of regions whose ledger of the previous month exists, and could not be read.
+    pub unread_previous_ledgers: usize,
     pub budgets: BTreeMap<BudgetHolder, Budget>,
     /// Prices by which Spot is compared with on-demand.
     pub prices: PriceBook,

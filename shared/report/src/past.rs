@@ -54,10 +54,16 @@ pub struct PastSpends {
 /// The same by team.
 #[derive(Debug, Default)]
 pub(crate) struct PastSpendsByTeam {
-    previous_month: Option<BTreeMap<String, RunCost>>,
-    last_week: Option<BTreeMap<String, RunCost>>,
-    previous_week: Option<BTreeMap<String, RunCost>>,
-    /// Ledgers that could not be read: every sum lacks them.
+    previous_month: Option<SpendsByTeam>,
+    last_week: Option<SpendsByTeam>,
+    previous_week: Option<SpendsByTeam>,
+}
+
+/// Spend by team within a span.
+#[derive(Debug)]
+struct SpendsByTeam {
+    teams: BTreeMap<String, RunCost>,
+    /// Ledgers of the span that could not be read: every sum lacks them.
     unread_ledgers: u64,
 }
 
@@ -71,11 +77,18 @@ impl PastSpendsByTeam {
         let last_week = TimeSpan { from: week_ago, to: span.to };
         let previous_week = TimeSpan { from: before(week_ago, WEEK), to: week_ago };
         let week = |window: TimeSpan| (!is_over).then(|| covered(both(), window, window.from)).flatten();
+        // A span lacks the ledgers of the months that it reaches into.
+        let with_gaps = |teams: Option<BTreeMap<String, RunCost>>, window: TimeSpan| {
+            let of_previous = if window.from < previous.to { facts.unread_previous_ledgers } else { 0 };
+            let of_month = if window.to > previous.to { facts.unread_ledgers } else { 0 };
+            let unread_ledgers = u64::try_from(of_previous.saturating_add(of_month)).unwrap_or(u64::MAX);
+            teams.map(|teams| SpendsByTeam { teams, unread_ledgers })
+        };
+        let of_previous = covered(facts.previous_ledgers.iter(), same_time, after(previous.from, BLIND_MAX));
         Self {
-            previous_month: covered(facts.previous_ledgers.iter(), same_time, after(previous.from, BLIND_MAX)),
-            last_week: week(last_week),
-            previous_week: week(previous_week),
-            unread_ledgers: u64::try_from(facts.unread_ledgers).unwrap_or(u64::MAX),
+            previous_month: with_gaps(of_previous, same_time),
+            last_week: with_gaps(week(last_week), last_week),
+            previous_week: with_gaps(week(previous_week), previous_week),
         }
     }
 
@@ -88,10 +101,10 @@ impl PastSpendsByTeam {
     }
 
     fn map(&self, cost: impl Fn(&BTreeMap<String, RunCost>) -> RunCost) -> PastSpends {
-        let unread = KnownSum::new(Amount::ZERO, self.unread_ledgers);
-        let spend = |by_team: &Option<BTreeMap<String, RunCost>>| {
-            let spend = PastSpend::from(cost(by_team.as_ref()?));
-            Some(PastSpend { amount: spend.amount + unread, ..spend })
+        let spend = |spends: &Option<SpendsByTeam>| {
+            let SpendsByTeam { teams, unread_ledgers } = spends.as_ref()?;
+            let spend = PastSpend::from(cost(teams));
+            Some(PastSpend { amount: spend.amount + KnownSum::new(Amount::ZERO, *unread_ledgers), ..spend })
         };
         PastSpends {
             previous_month: spend(&self.previous_month),

@@ -87,7 +87,7 @@ impl ReportDocuments for Store {
         if ledgers.is_empty() {
             gaps.add(format!("{month} has no ledger: what ran is unknown; enforce-budgets keeps it"));
         }
-        let previous_ledgers = self.month_ledgers(&month.previous(), &mut gaps).await.ledgers;
+        let previous = self.month_ledgers(&month.previous(), &mut gaps).await;
         let budgets = self.month_budgets(&month, &mut gaps).await;
         let MonthRecords { days, runs } = self.month_records(month.span(), now, &mut gaps).await;
         let MonthJobs { overviews, attempts } = self.month_jobs(&ledgers, month.span(), now, &mut gaps).await;
@@ -103,7 +103,8 @@ impl ReportDocuments for Store {
             now,
             ledgers,
             unread_ledgers: unread,
-            previous_ledgers,
+            previous_ledgers: previous.ledgers,
+            unread_previous_ledgers: previous.unread,
             budgets,
             prices,
             days,

@@ -222,6 +222,7 @@ impl Quarter {
             ledgers: of(month),
             unread_ledgers: 0,
             previous_ledgers: of(&month.previous()),
+            unread_previous_ledgers: 0,
             budgets: BTreeMap::new(),
             prices: self.policy.prices.clone(),
             days: days.into_values().map(DayCondenser::finish).collect(),

@@ -141,6 +141,15 @@ fn last_month_and_last_week_stand_beside_this() {
     assert!(text.contains("\nThe month before by the same day: $130.00.\n"), "{text}");
     assert!(text.contains("\nThe last 7 days: $168.00; the 7 days before: $168.00.\n"), "{text}");
     check_all(&report, "$130.00");
+    // A ledger of October that could not be read is in neither of its sums, and the last 7 days are whole.
+    let facts = MonthFacts { unread_previous_ledgers: 1, ..facts };
+    let text = digest(&MonthReport::from_facts(&facts));
+    assert!(text.contains("\nThe month before by the same day: at least $130.00.\n"), "{text}");
+    assert!(text.contains("\nThe last 7 days: $168.00; the 7 days before: $168.00.\n"), "{text}");
+    let facts = MonthFacts { unread_previous_ledgers: 0, unread_ledgers: 1, ..facts };
+    let text = digest(&MonthReport::from_facts(&facts));
+    assert!(text.contains("\nThe month before by the same day: $130.00.\n"), "{text}");
+    assert!(text.contains("\nThe last 7 days: at least $168.00; the 7 days before: at least $168.00.\n"), "{text}");
     let over = MonthReport::from_facts(&MonthFacts { now: time("2026-12-01T00:00:00Z"), ..facts });
     assert!(over.headline.past.last_week.is_none() && over.headline.past.previous_month.is_some());
     let first = MonthReport::from_facts(&november(&items));
