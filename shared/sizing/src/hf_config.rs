@@ -5,6 +5,7 @@ mod defaults;
 mod experts;
 mod family;
 mod keys;
+mod name_patterns;
 mod other_parts;
 mod quantization;
 mod unsized_kind;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::bit_width::{BitWidth, arguments_width, describe_width, integer_width, preset_width};
 use super::keys::ConfigKeys;
-use super::weight_names::{NamePatterns, WeightMatrix, matrices};
+use super::name_patterns::{NamePatterns, NameRule};
+use super::weight_names::{WeightMatrix, matrices};
 use crate::architecture::{ModelArchitecture, PublishedFormat, QuantizedWeights};
 use crate::count::format_parameters;
 use crate::precision::Precision;
@@ -25,6 +26,9 @@ const KEPT: [&str; 7] = [
     "llm_int8_skip_modules",
     "modules_to_not_quantize",
 ];
+
+/// Formats of a file: published ones have at most some dozens.
+const GROUPS_MAX: usize = 100;
 
 /// Matrices in one format.
 #[derive(Debug)]
@@ -57,8 +61,10 @@ pub(super) fn published_format(
     sparse: &[bool],
 ) -> PublishedFormat {
     // compressed-tensors wrote `compression_config` before.
-    let Some(config) = keys.object("quantization_config").or_else(|| keys.object("compression_config")) else {
-        return plain(keys);
+    let named = ["quantization_config", "compression_config"].into_iter().find_map(|key| Some((key, keys.value(key)?)));
+    let Some((key, config)) = named else { return plain(keys) };
+    let Some(config) = config.as_object() else {
+        return unknown(key, "it is no object with a method and its settings");
     };
     let method = method(config);
     let read = scheme(config, &method).and_then(|scheme| match scheme {
@@ -68,10 +74,10 @@ pub(super) fn published_format(
     if let Ok(PublishedFormat::Quantized(_)) = &read
         && has_short_cache(config)
     {
-        let note = "the file asks for a KV cache in 8 bits; it is counted in 16, which is twice as much";
+        let note = "the file asks for a KV cache in fewer bits; it is counted in 16, which is twice as much as in 8";
         architecture.notes.push(note.to_owned());
     }
-    read.unwrap_or_else(|reason| unknown("quantization_config", &reason))
+    read.unwrap_or_else(|reason| unknown(key, &reason))
 }
 
 fn unknown(key: &str, reason: &str) -> PublishedFormat {
@@ -104,8 +110,7 @@ fn method(config: &Map<String, Value>) -> String {
 
 fn has_short_cache(config: &Map<String, Value>) -> bool {
     let scheme = config.get("kv_cache_scheme").filter(|scheme| scheme.is_object());
-    let algorithm = nested(config).get("kv_cache_quant_algo").and_then(Value::as_str);
-    scheme.is_some() || algorithm.is_some()
+    scheme.is_some() || !["", "none", "None", "NONE"].contains(&text(nested(config), "kv_cache_quant_algo"))
 }
 
 /// `ModelOpt` has its keys in the document, or under `quantization`.
@@ -129,7 +134,8 @@ fn scheme(config: &Map<String, Value>, method: &str) -> Result<Option<Scheme>, S
     }
     let config = nested(config);
     let (width, words) = whole_width(config, method)?;
-    let mut patterns: Vec<&str> = kept_names(config);
+    let rule = if method == "awq" { NameRule::Text } else { NameRule::Parts };
+    let mut patterns: Vec<&str> = kept_names(config)?;
     let mut groups = Vec::new();
     if let Some(dynamic) = config.get("dynamic").and_then(Value::as_object) {
         patterns.extend(dynamic.keys().filter_map(|key| key.strip_prefix("-:")));
@@ -151,25 +157,40 @@ fn scheme(config: &Map<String, Value>, method: &str) -> Result<Option<Scheme>, S
                 Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
                 name => name.as_str().into_iter().collect(),
             });
-            Some(NamePatterns::read(names)?)
+            Some(NamePatterns::read(NameRule::Parts, names)?)
         }
         None => None,
     };
     groups.push(FormatGroup { targets, width: Some(width) });
     Ok(Some(Scheme {
         groups,
-        kept: NamePatterns::read(patterns.into_iter())?,
+        kept: NamePatterns::read(rule, patterns.into_iter())?,
         is_of_experts: method == "mxfp4",
         has_head: method.starts_with("modelopt") || config.get("lm_head").and_then(Value::as_bool) == Some(true),
         has_encoders: matches!(method, "bitsandbytes" | "fp8" | "modelopt" | "modelopt_fp4"),
         description: format!("{method}, {words}"),
-        trains_adapters: matches!(method, "bitsandbytes" | "awq" | "gptq" | "auto-round" | "eetq"),
+        trains_adapters: matches!(
+            method,
+            "bitsandbytes" | "awq" | "gptq" | "auto-round" | "auto_round" | "intel/auto-round" | "eetq"
+        ),
     }))
 }
 
-fn kept_names(config: &Map<String, Value>) -> Vec<&str> {
-    let lists = KEPT.iter().filter_map(|key| config.get(*key)?.as_array());
-    lists.flatten().filter_map(Value::as_str).collect()
+/// # Errors
+/// A list that is none: its name.
+fn kept_names(config: &Map<String, Value>) -> Result<Vec<&str>, String> {
+    let mut names = Vec::new();
+    for key in KEPT {
+        match config.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(name)) => names.push(name.as_str()),
+            Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
+                names.extend(list.iter().filter_map(Value::as_str));
+            }
+            Some(_) => return Err(format!("{key} is no list of names")),
+        }
+    }
+    Ok(names)
 }
 
 /// Overrides of `GPTQModel`, by a pattern that begins with `+:` or with nothing.
@@ -181,9 +202,15 @@ fn overrides(dynamic: &Map<String, Value>, usual: BitWidth) -> Result<Vec<Format
         let regex = format!("re:{pattern}");
         let size = settings.get("group_size").and_then(Value::as_i64).unwrap_or(128);
         let width = if bits >= 16 { None } else { Some(integer_width(bits, size, true).unwrap_or(usual)) };
-        groups.push(FormatGroup { targets: Some(NamePatterns::read(std::iter::once(regex.as_str()))?), width });
+        let targets = Some(NamePatterns::read(NameRule::Parts, std::iter::once(regex.as_str()))?);
+        groups.push(FormatGroup { targets, width });
+        check_groups(groups.len())?;
     }
     Ok(groups)
+}
+
+fn check_groups(groups: usize) -> Result<(), String> {
+    if groups > GROUPS_MAX { Err(format!("more than {GROUPS_MAX} formats are more than a file has")) } else { Ok(()) }
 }
 
 /// The width of all quantized weights of a method that has one, in words as well.
@@ -231,6 +258,8 @@ fn whole_width(config: &Map<String, Value>, method: &str) -> Result<(BitWidth, S
 /// `config_groups` of compressed-tensors, which `ModelOpt` writes as well.
 fn groups_scheme(config: &Map<String, Value>, method: &str) -> Result<Scheme, String> {
     let written = config.get("config_groups").and_then(Value::as_object).ok_or("it has no config_groups")?;
+    check_groups(written.len())?;
+    let rule = if method == "compressed-tensors" { NameRule::Whole } else { NameRule::Parts };
     let (mut groups, mut words) = (Vec::new(), Vec::new());
     for (name, group) in written {
         // A name of a scheme, with its targets alone.
@@ -247,7 +276,7 @@ fn groups_scheme(config: &Map<String, Value>, method: &str) -> Result<Scheme, St
             return Err(format!("the target {:?} is not known", one_line(class, 40)));
         }
         words.extend(width.map(|width| describe_width(&width)));
-        let targets = if is_of_all { None } else { Some(NamePatterns::read(targets.into_iter())?) };
+        let targets = if is_of_all { None } else { Some(NamePatterns::read(rule, targets.into_iter())?) };
         groups.push(FormatGroup { targets, width });
     }
     // A group of names goes before that of all.
@@ -260,7 +289,7 @@ fn groups_scheme(config: &Map<String, Value>, method: &str) -> Result<Scheme, St
     let sparsity = if has_sparsity { ", without what its sparsity saves" } else { "" };
     Ok(Scheme {
         groups,
-        kept: NamePatterns::read(kept_names(config).into_iter())?,
+        kept: NamePatterns::read(rule, kept_names(config)?.into_iter())?,
         is_of_experts: false,
         has_head: true,
         has_encoders: true,
@@ -290,9 +319,10 @@ fn quantized(
     sparse: &[bool],
 ) -> Result<QuantizedWeights, String> {
     let matrices = matrices(architecture, sparse);
-    for patterns in scheme.groups.iter().filter_map(|group| group.targets.as_ref()).chain([&scheme.kept]) {
-        patterns.check_work(matrices.len())?;
-    }
+    let names = |matrices: &[WeightMatrix]| matrices.iter().map(|matrix| matrix.names.len()).sum::<usize>();
+    let of_layer = matrices.iter().filter(|matrix| matrix.layer == 0).map(|matrix| matrix.names.len()).sum::<usize>();
+    let lists = scheme.groups.iter().filter_map(|group| group.targets.as_ref()).chain([&scheme.kept]);
+    NamePatterns::check_work(lists, names(&matrices), of_layer.saturating_mul(4))?;
     let (mut bytes, mut expert_bytes, mut quantized) = (0_u64, 0_u64, 0_u64);
     let mut by_layer: BTreeMap<u32, u64> = BTreeMap::new();
     let mut by_precision: BTreeMap<&str, (u64, Precision)> = BTreeMap::new();
