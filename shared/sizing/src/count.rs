@@ -90,25 +90,34 @@ impl ModelArchitecture {
     pub(crate) fn adapter_parameters(&self, rank: u32, targets: LoraTargets) -> u64 {
         let sides = |matrices: &[[u64; 2]]| matrices.iter().map(|[input, output]| input + output).sum::<u64>();
         let attention = self.attention_matrices();
-        let layers = u64::from(self.layers);
+        // Layers that share their weights share their adapters.
+        let layers = u64::from(self.weight_layers);
+        let dense_layers = u64::from(self.dense_layers()).min(layers);
         let of_attention = match (targets, attention.as_slice()) {
             // Queries and values: the first and the third of a plain attention, and the ends of a latent one.
             (LoraTargets::QueryValue, [query, _, value, _]) => sides(&[*query, *value]),
             (_, all) => sides(all),
         };
         let of_mlps = if targets == LoraTargets::AllLinear {
-            let dense = u64::from(self.dense_layers()) * sides(&self.mlp_matrices(self.mlp.intermediate));
+            let dense = dense_layers * sides(&self.mlp_matrices(self.mlp.intermediate));
             let sparse = self.experts.map_or(0, |experts| {
                 let one = sides(&self.mlp_matrices(experts.intermediate));
                 let shared = sides(&self.mlp_matrices(experts.shared_intermediate));
                 let shared = if experts.shared_intermediate > 0 { shared } else { 0 };
-                (layers - u64::from(experts.dense_layers)) * (u64::from(experts.count) * one + shared)
+                layers.saturating_sub(dense_layers) * (u64::from(experts.count) * one + shared)
             });
-            dense + sparse
+            dense + sparse + sides(&self.matrices_outside_blocks())
         } else {
             0
         };
         u64::from(rank) * (layers * of_attention + of_mlps)
+    }
+
+    /// Input and output size of the matrix that widens the embeddings, and of the pooler.
+    fn matrices_outside_blocks(&self) -> Vec<[u64; 2]> {
+        let (hidden, width) = (u64::from(self.hidden), u64::from(self.embeddings.width));
+        let widening = (width != hidden).then_some([width, hidden]);
+        widening.into_iter().chain(self.embeddings.has_pooler.then_some([hidden, hidden])).collect()
     }
 
     /// Input and output size of each matrix of attention: query, key, value, output.
@@ -210,6 +219,19 @@ pub(crate) fn sum(matrices: &[[u64; 2]]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// ALBERT xxlarge: one block for 12 layers, embeddings of 128 that a matrix widens, and a pooler.
+    #[test]
+    fn layers_that_share_their_weights_share_their_adapters() {
+        let albert = crate::read_hf_config(
+            r#"{"model_type": "albert", "embedding_size": 128, "hidden_size": 4096, "intermediate_size": 16384, "num_attention_heads": 64,
+                "num_hidden_groups": 1, "num_hidden_layers": 12, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30000}"#,
+        );
+        let adapters = |targets| albert.as_ref().map(|albert| albert.adapter_parameters(16, targets)).ok();
+        let block = 4 * (4_096 + 4_096) + 2 * (4_096 + 16_384);
+        assert_eq!(adapters(LoraTargets::AllLinear), Some(16 * (block + 128 + 4_096 + 4_096 + 4_096)));
+        assert_eq!(adapters(LoraTargets::QueryValue), Some(16 * 2 * (4_096 + 4_096)));
+    }
 
     #[test]
     fn parameters_have_the_largest_unit_of_which_there_is_one() {
