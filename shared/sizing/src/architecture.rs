@@ -160,18 +160,18 @@ impl ModelArchitecture {
     pub(crate) fn check(&self) -> Result<(), InvalidValue> {
         let attention = &self.attention;
         let mut numbers = vec![
-            ("layers", self.layers, 1, LAYERS_MAX),
-            ("layers with weights of their own", self.weight_layers, 1, self.layers),
-            ("hidden size", self.hidden, 1, WIDTH_MAX),
-            ("attention heads", attention.heads, 1, WIDTH_MAX),
-            ("key-value heads", attention.kv_heads, 1, attention.heads),
-            ("head size", attention.head_dim, 1, WIDTH_MAX),
-            ("size of all heads", attention.heads.saturating_mul(attention.head_dim), 1, WIDTH_MAX),
-            ("intermediate size", self.mlp.intermediate, 1, WIDTH_MAX),
-            ("vocabulary", self.embeddings.vocabulary, 1, VOCABULARY_MAX),
-            ("width of the embeddings", self.embeddings.width, 1, WIDTH_MAX),
-            ("positions", self.embeddings.positions, 0, VOCABULARY_MAX),
-            ("token types", self.embeddings.token_types, 0, VOCABULARY_MAX),
+            ("num_hidden_layers", self.layers, 1, LAYERS_MAX),
+            ("num_hidden_groups", self.weight_layers, 1, self.layers),
+            ("hidden_size", self.hidden, 1, WIDTH_MAX),
+            ("num_attention_heads", attention.heads, 1, WIDTH_MAX),
+            ("num_key_value_heads", attention.kv_heads, 1, attention.heads),
+            ("head_dim", attention.head_dim, 1, WIDTH_MAX),
+            ("head_dim of all heads", attention.heads.saturating_mul(attention.head_dim), 1, WIDTH_MAX),
+            ("intermediate_size", self.mlp.intermediate, 1, WIDTH_MAX),
+            ("vocab_size", self.embeddings.vocabulary, 1, VOCABULARY_MAX),
+            ("embedding_size", self.embeddings.width, 1, WIDTH_MAX),
+            ("max_position_embeddings", self.embeddings.positions, 0, VOCABULARY_MAX),
+            ("type_vocab_size", self.embeddings.token_types, 0, VOCABULARY_MAX),
         ];
         if let Some(latent) = attention.latent {
             numbers.extend([
@@ -183,10 +183,10 @@ impl ModelArchitecture {
         }
         if let Some(experts) = self.experts {
             numbers.extend([
-                ("experts", experts.count, 1, EXPERTS_MAX),
-                ("experts of a token", experts.active, 1, experts.count),
-                ("intermediate size of an expert", experts.intermediate, 1, WIDTH_MAX),
-                ("intermediate size of the shared expert", experts.shared_intermediate, 0, WIDTH_MAX),
+                ("num_experts", experts.count, 1, EXPERTS_MAX),
+                ("num_experts_per_tok", experts.active, 1, experts.count),
+                ("moe_intermediate_size", experts.intermediate, 1, WIDTH_MAX),
+                ("shared_expert_intermediate_size", experts.shared_intermediate, 0, WIDTH_MAX),
                 ("layers without experts", experts.dense_layers, 0, self.layers),
             ]);
         }

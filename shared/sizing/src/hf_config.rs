@@ -66,11 +66,12 @@ pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
         serde_json::from_str(text).map_err(|error| HfConfigError::NotJson(describe_json_fault(&error)))?;
     // Qwen's Omni models: the part that understands, beside one that speaks.
     let (whole, has_speaker) = match whole.get("thinker_config").and_then(Value::as_object) {
-        Some(thinker) => (thinker.clone(), true),
+        Some(thinker) => (with_format(thinker.clone(), &whole), true),
         None => (whole, false),
     };
     let part = TEXT_PARTS.into_iter().find_map(|key| whole.get(key)?.as_object());
     let keys = ConfigKeys::new(part, &whole);
+    keys.check_kinds()?;
     refuse_unsized_kind(&keys, &model_type(&keys))?;
     let family = Family::find(&keys)?;
     refuse_foreign_kind(&keys, &family, &model_type(&keys))?;
@@ -85,6 +86,16 @@ pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
     }
     architecture.published = quantization::published_format(&keys, &mut architecture, &sparse);
     Ok(architecture)
+}
+
+/// A part, with the format of the weights that only the whole model has.
+fn with_format(mut part: Map<String, Value>, whole: &Map<String, Value>) -> Map<String, Value> {
+    for key in ["quantization_config", "compression_config", "dtype", "torch_dtype"] {
+        if let Some(value) = whole.get(key) {
+            part.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    part
 }
 
 fn describe_json_fault(error: &serde_json::Error) -> String {
@@ -149,9 +160,7 @@ fn read_architecture(
         is_encoder,
         other_parts: 0,
         published: PublishedFormat::Plain(None),
-        context_max: keys
-            .number(&["max_position_embeddings", "n_positions", "max_seq_len", "seq_length"])?
-            .map(u64::from),
+        context_max: context_max(keys)?,
         notes: notes(keys, family)?,
     };
     Ok((architecture, sparse.unwrap_or_default()))
@@ -164,6 +173,19 @@ fn weight_layers(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<
     }
     let [groups, of_group] = [keys.number(&["num_hidden_groups"])?, keys.number(&["inner_group_num"])?];
     Ok(groups.unwrap_or(1).saturating_mul(of_group.unwrap_or(1)))
+}
+
+/// # Errors
+/// A model that reads nothing.
+fn context_max(keys: &ConfigKeys<'_>) -> Result<Option<u64>, InvalidValue> {
+    let names = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length"];
+    match keys.number(&names)? {
+        Some(0) => Err(InvalidValue::new(format!(
+            "{}: 0 is out of range; write the longest context of the model, or leave it out",
+            keys.name(&names)
+        ))),
+        most => Ok(most.map(u64::from)),
+    }
 }
 
 fn embeddings(

@@ -64,11 +64,14 @@ fn numbers_of_parameters_and_tokens() {
 fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     let refusal = |text: &str| read_hf_config(text).unwrap_err().to_string();
     assert_eq!(
-        refusal(r#"{"model_type": "tomorrow", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280}"#),
+        refusal(
+            r#"{"model_type": "tomorrow", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280, "hidden_act": "silu"}"#
+        ),
         "the model type \"tomorrow\" lacks num_attention_heads, intermediate_size; write them, or give the number of parameters instead"
     );
     assert!(
-        refusal("{}").contains("num_hidden_layers, hidden_size, num_attention_heads, vocab_size, intermediate_size")
+        refusal(r#"{"model_type": "llama"}"#)
+            .contains("num_hidden_layers, hidden_size, num_attention_heads, vocab_size, intermediate_size")
     );
     let broken = |text: &str| {
         refusal(text)
@@ -80,9 +83,25 @@ fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     assert_eq!(broken("{\n  \"a\": x}"), "line 2, column 8 is no JSON");
     assert!(refusal(&"[".repeat(100_000)).starts_with("it is no JSON object"));
     assert!(refusal(&config(r#", "head_dim": -1"#)).starts_with("head_dim: -1 is not a number"));
-    assert!(refusal(&config(r#", "head_dim": 0"#)).contains("head size: 0 is out of range"));
+    assert!(refusal(&config(r#", "head_dim": 0"#)).contains("head_dim: 0 is out of range"));
     assert!(refusal(&config(r#", "num_key_value_heads": 64"#)).contains("1 to 32 are possible"));
     assert!(refusal(&config(r#", "num_local_experts": 16"#)).contains("how experts are laid out"));
+    for (key, expect) in [
+        (
+            r#""tie_word_embeddings": "yes""#,
+            "tie_word_embeddings: \"yes\" is neither true nor false; correct it, or leave it out",
+        ),
+        (r#""hidden_act": 5"#, "hidden_act: 5 is no text; correct it, or leave it out"),
+        (r#""layer_types": {}"#, "layer_types: {} is no list; correct it, or leave it out"),
+        (r#""text_config": []"#, "text_config: [] is no object with keys; correct it, or leave it out"),
+        (r#""vision_config": 1"#, "vision_config: 1 is no object with keys; correct it, or leave it out"),
+        (
+            r#""max_position_embeddings": 0"#,
+            "max_position_embeddings: 0 is out of range; write the longest context of the model, or leave it out",
+        ),
+    ] {
+        assert_eq!(refusal(&config(&format!(", {key}"))), expect);
+    }
     let huge = r#"{"model_type": "llama", "num_hidden_layers": 4294967295, "hidden_size": 4294967295, "num_attention_heads": 1,
         "intermediate_size": 1, "vocab_size": 1}"#;
     assert!(refusal(huge).contains("out of range"));
@@ -90,7 +109,8 @@ fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
         refusal(&config(r#", "num_experts": 8, "num_experts_per_tok": 2"#))
             .contains("how experts are laid out in the model type \"llama\"")
     );
-    let named = read_hf_config(&config("").replace("\"llama\"", "\"a\\n\u{202e}b\"")).map(|model| model.name);
+    let named = read_hf_config(&config(r#", "hidden_act": "silu""#).replace("\"llama\"", "\"a\\n\u{202e}b\""))
+        .map(|model| model.name);
     assert_eq!(named.as_deref(), Ok("a  b"));
     let long = format!("{}{}", config(""), " ".repeat(1 << 20));
     assert!(matches!(read_hf_config(&long), Err(HfConfigError::TooLarge)));
@@ -188,13 +208,22 @@ fn names_are_read_in_capitals_and_settings_belong_to_tasks() {
 
 #[test]
 fn an_unknown_type_with_the_usual_keys_is_counted_as_a_llama_and_says_so() {
-    let unknown = config("").replace("\"llama\"", "\"tomorrow\"");
+    let unknown = config(r#", "hidden_act": "silu""#).replace("\"llama\"", "\"tomorrow\"");
     let model = read_hf_config(&unknown).unwrap();
     assert_eq!(model.parameters().total, 6_738_415_616);
     assert_eq!(model.notes, ["the model type \"tomorrow\" is not known; it is counted as a Llama of these sizes"]);
-    let unnamed = read_hf_config(&config("").replace("\"llama\"", "null")).unwrap();
+    let unnamed = read_hf_config(&unknown.replace("\"tomorrow\"", "null")).unwrap();
     assert_eq!(unnamed.name, "unnamed");
     assert_eq!(unnamed.notes, ["no model_type is named; it is counted as a Llama of these sizes"]);
+    let refusal = read_hf_config(&config("").replace("\"llama\"", "\"tomorrow\"")).unwrap_err().to_string();
+    assert_eq!(
+        refusal,
+        "the model type \"tomorrow\" is not known, and whether its MLP has a gate neither, because it names no activation (`hidden_act`), so it \
+         is not sized; the number of parameters instead gives its weights, and besides them what a decoder of text takes"
+    );
+    // The class says it.
+    let classed = config(r#", "architectures": ["LlamaForCausalLM"]"#).replace("\"llama\"", "\"tomorrow\"");
+    assert!(read_hf_config(&classed).is_ok());
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn the_largest_model_is_sized_and_a_larger_one_refused() {
             1 << 24
         ))
     };
-    assert!(model(1 << 20).unwrap_err().to_string().contains("size of all heads"));
+    assert!(model(1 << 20).unwrap_err().to_string().contains("head_dim of all heads"));
     let model = model(1 << 10).unwrap();
     for task in Task::ALL {
         let workload =

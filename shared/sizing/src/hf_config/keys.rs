@@ -5,6 +5,43 @@ use serde_json::{Map, Value};
 
 use super::defaults::ModelDefaults;
 
+/// Keys that are true or false wherever they are read.
+const BOOLEANS: [&str; 16] = [
+    "attention_bias",
+    "bias",
+    "is_encoder_decoder",
+    "mlp_bias",
+    "multi_query",
+    "multi_query_attention",
+    "new_decoder_architecture",
+    "parallel_attn",
+    "position_biased_input",
+    "qkv_bias",
+    "share_att_key",
+    "tie_word_embeddings",
+    "use_bias",
+    "use_qk_norm",
+    "use_qkv_bias",
+    "use_sliding_window",
+];
+const TEXTS: [&str; 8] = [
+    "activation",
+    "activation_function",
+    "dtype",
+    "hidden_act",
+    "hidden_activation",
+    "model_type",
+    "position_embedding_type",
+    "torch_dtype",
+];
+const LISTS: [&str; 6] =
+    ["architectures", "attn_type_list", "layer_types", "mlp_layer_types", "mlp_only_layers", "moe_layers"];
+const OBJECTS: [&str; 7] =
+    ["audio_config", "auto_map", "language_config", "llm_config", "text_config", "thinker_config", "vision_config"];
+
+/// Returns `true` for a value of a kind.
+type IsKind = fn(&Value) -> bool;
+
 /// The part for text, the whole file where the part says nothing, and then the defaults of the part's type.
 pub(super) struct ConfigKeys<'a> {
     part: &'a Map<String, Value>,
@@ -18,6 +55,26 @@ impl<'a> ConfigKeys<'a> {
         let model_type = part.and_then(|part| part.get("model_type")).and_then(Value::as_str);
         let defaults = model_type.and_then(ModelDefaults::find);
         Self { part: part.unwrap_or(whole), whole, defaults }
+    }
+
+    /// # Errors
+    /// A key whose value is of another kind than the key has in every model.
+    pub(super) fn check_kinds(&self) -> Result<(), InvalidValue> {
+        let kinds: [(&[&str], IsKind, &str); 4] = [
+            (&BOOLEANS, Value::is_boolean, "neither true nor false"),
+            (&TEXTS, Value::is_string, "no text"),
+            (&LISTS, Value::is_array, "no list"),
+            (&OBJECTS, Value::is_object, "no object with keys"),
+        ];
+        for (names, is_of_kind, what) in kinds {
+            for (name, map) in names.iter().flat_map(|name| [(name, self.part), (name, self.whole)]) {
+                if let Some(value) = map.get(*name).filter(|value| !value.is_null() && !is_of_kind(value)) {
+                    let value = shortened(&value.to_string(), 40);
+                    return Err(InvalidValue::new(format!("{name}: {value} is {what}; correct it, or leave it out")));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// `null` says nothing.

@@ -142,13 +142,12 @@ pub(super) fn refuse_foreign_kind(
     }
     let activation =
         ["hidden_act", "hidden_activation", "activation_function", "activation"].into_iter().find(|key| keys.has(key));
-    if let Some(activation) = activation.map(|key| keys.text(key)).filter(|name| !GATED_ACTIVATIONS.contains(name)) {
-        return refuse(format!(
-            "is not known, and whether its MLP has a gate neither, by its activation {:?}, so it is not sized",
-            one_line(activation, 40)
-        ));
-    }
-    Ok(())
+    let by = match activation.map(|key| keys.text(key)) {
+        Some(name) if GATED_ACTIVATIONS.contains(&name) => return Ok(()),
+        Some(name) => format!("by its activation {:?}", one_line(name, 40)),
+        None => "because it names no activation (`hidden_act`)".to_owned(),
+    };
+    refuse(format!("is not known, and whether its MLP has a gate neither, {by}, so it is not sized"))
 }
 
 fn has_decoder_class(keys: &ConfigKeys<'_>) -> bool {
