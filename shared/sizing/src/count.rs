@@ -45,7 +45,7 @@ impl ModelArchitecture {
         let dense_mlp = sum(&self.mlp_matrices(self.mlp.intermediate));
         let (experts, active_experts) = self.expert_weights();
         let linear = dense_layers * (attention + dense_mlp) + sparse_layers * (attention + experts);
-        let inactive = sparse_layers * (experts - active_experts);
+        let inactive = sparse_layers * (experts - active_experts + self.inactive_expert_biases());
         let routed = sparse_layers * self.routed_weights();
         let other = (dense_layers + sparse_layers) * self.small_parameters_of_layer()
             + dense_layers * self.mlp_biases(self.mlp.intermediate)
@@ -184,6 +184,12 @@ impl ModelArchitecture {
 
     fn expert_biases(&self) -> u64 {
         self.experts.map_or(0, |experts| u64::from(experts.count) * self.mlp_biases(experts.intermediate))
+    }
+
+    fn inactive_expert_biases(&self) -> u64 {
+        self.experts.map_or(0, |experts| {
+            u64::from(experts.count.saturating_sub(experts.active)) * self.mlp_biases(experts.intermediate)
+        })
     }
 
     fn norm_parameters(&self) -> u64 {

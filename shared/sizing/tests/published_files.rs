@@ -54,6 +54,19 @@ fn parameters_and_bytes_are_those_of_the_published_files() {
     }
 }
 
+/// Billions of active parameters: Mixtral's paper counts all, and the model card of gpt-oss all but the input embedding.
+#[expect(clippy::cast_precision_loss, reason = "compared within a percent")]
+#[test]
+fn active_parameters_are_those_of_the_published_pages() {
+    for (name, without, billions) in
+        [("TheBloke/Mixtral-8x7B-v0.1-AWQ", 0, 12.9), ("openai/gpt-oss-20b", 1, 3.61), ("openai/gpt-oss-120b", 1, 5.13)]
+    {
+        let parameters = read(&config(name)).parameters();
+        let active = parameters.active - without * parameters.vocabulary_matrix;
+        assert!((active as f64 / 1e9 / billions - 1.0).abs() < 0.01, "{name}: {active}");
+    }
+}
+
 #[test]
 fn the_format_of_the_file_is_counted_and_named_unless_another_is_named() {
     let model = read(&config("openai/gpt-oss-20b"));

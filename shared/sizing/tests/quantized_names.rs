@@ -91,6 +91,20 @@ fn each_family_has_its_own_names() {
     }
 }
 
+/// The format of Qwen2.5-Omni stands outside of the part that understands.
+#[test]
+fn the_format_of_a_whole_model_is_that_of_its_part() {
+    let text = r#"{"model_type": "qwen2_5_omni_text", "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28,
+        "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064}"#;
+    let omni = format!(
+        r#"{{"model_type": "qwen2_5_omni", "quantization_config": {{"quant_method": "fp8"}}, "talker_config": {{"hidden_size": 896}},
+            "thinker_config": {{"model_type": "qwen2_5_omni_thinker", "text_config": {text}}}}}"#
+    );
+    let model = read_hf_config(&omni).unwrap();
+    assert!(bytes(&model) < model.parameters().total * 3 / 2, "{:?}", model.published);
+    assert!(model.notes.iter().any(|note| note == "the part that speaks is not counted"), "{:?}", model.notes);
+}
+
 #[test]
 fn a_format_of_another_kind_is_refused_with_its_key() {
     for (config, reason) in [
