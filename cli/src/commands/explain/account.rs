@@ -138,7 +138,7 @@ impl<'a> ExplainAccount<'a> {
             ceiling: besides.ceiling_by_team(function),
             prices: self.prices.clone(),
             budgets: self.budget_statuses(&seen, &mut besides).await,
-            jobs: self.jobs(&seen, &mut besides).await,
+            jobs: JobStates::default(),
             gangs: Gangs::default(),
         };
         let team = team_of(seen.tags(), &self.config);
@@ -170,12 +170,11 @@ impl<'a> ExplainAccount<'a> {
         statuses.with_gaps_in(&mut besides.gaps)
     }
 
-    /// The state of the job that an instance names, as the function reads it. Without a deployment it is unknown.
-    async fn jobs(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> JobStates {
-        let (ObservedResource::Instance(instance), Some(deployed)) = (seen, &self.deployed) else {
-            return JobStates::default();
-        };
-        let jobs = execution::load_job_states(&deployed.store, [instance], self.context.aws.home(), TIMEOUT).await;
+    /// The states of the jobs that instances name, as the function reads them. Without a deployment they are unknown.
+    async fn jobs(&self, instances: &[&Instance], besides: &mut ExplanationContext) -> JobStates {
+        let Some(deployed) = &self.deployed else { return JobStates::default() };
+        let instances = instances.iter().copied();
+        let jobs = execution::load_job_states(&deployed.store, instances, self.context.aws.home(), TIMEOUT).await;
         jobs.with_gaps_in(&mut besides.gaps)
     }
 
@@ -273,10 +272,12 @@ impl<'a> ExplainAccount<'a> {
         };
         besides.gaps.extend(gaps);
         besides.stopped = undo::stop_to_undo(instance, standing_stop(instance, notices.record(id))).ok();
-        let policy = &Policy { gangs: Gangs::find(&items, &policy.config), ..policy.clone() };
-        let gang = policy.gangs.gang_of(id);
-        let is_member = |one: &&Instance| one.id == *id || gang.is_some_and(|gang| gang.members.contains_key(&one.id));
+        let gangs = Gangs::find(&items, &policy.config);
+        let gang = gangs.gang_of(id).cloned();
+        let is_member =
+            |one: &&Instance| one.id == *id || gang.as_ref().is_some_and(|gang| gang.members.contains_key(&one.id));
         let asked: Vec<&Instance> = items.iter().filter(is_member).collect();
+        let policy = &Policy { gangs, jobs: self.jobs(&asked, &mut besides).await, ..policy.clone() };
         let usages = self.usages(region, &asked, policy, &mut besides).await;
         let explained = instances::explain_among(instance, &items, &usages, notices, policy, self.context.now);
         explained
