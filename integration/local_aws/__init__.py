@@ -24,6 +24,8 @@ What moto 5.2.5 gets wrong and this package corrects:
     take filters for any attribute (ebs_listing.py).
   - Volumes lack baseline IOPS, throughput, MultiAttachEnabled, an empty SnapshotId and DeleteOnTermination;
     CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's (ebs_corrections.py).
+  - AttachVolume takes what is attached or elsewhere and an instance that does not run yet, DetachVolume wants an instance, and ModifyVolume has no
+    limit and shrinks (volume_attachments.py).
   - Snapshots grow with their volume, RegisterImage does not hold its snapshots (ebs_corrections.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
   - Tags outlive their volume or snapshot, keys of AWS and any number and length are taken where resources are tagged or
     created with tags, and DeleteTags without tags deletes none (tag_corrections.py; RunInstances is not checked).

@@ -40,6 +40,7 @@ from . import (
     spot_prices,
     ssm_associations,
     tag_corrections,
+    volume_attachments,
 )
 from .admin_api import BackDoor
 from .aws_call import AwsCall, identify
@@ -72,6 +73,7 @@ class Proxy:
         ec2_corrections.apply(tuple(regions))
         ebs_corrections.apply()
         ebs_listing.apply()
+        volume_attachments.apply()
         instance_type_corrections.apply()
         machine_images.apply()
         tag_corrections.apply()

@@ -261,6 +261,41 @@ def test_a_volume_is_made_from_a_complete_snapshot_only(aws: LocalAws) -> None:
     assert (restored["SnapshotId"], restored["Size"], restored["Encrypted"], restored["Iops"]) == (snapshot, 100, True, 3000)
 
 
+def test_a_volume_is_attached_once_in_its_zone_to_what_runs(aws: LocalAws, instance_id: str) -> None:
+    ec2, volume = aws.client("ec2"), aws.create_volume(8, {})
+    zone = aws.instance(instance_id)["Placement"]["AvailabilityZone"]
+    other = next(one for one in ("us-east-1a", "us-east-1b") if one != zone)
+    near, far = (ec2.create_volume(AvailabilityZone=one, Size=8, VolumeType="gp3")["VolumeId"] for one in (zone, other))
+    asked = {"InstanceId": instance_id, "Device": "/dev/sdf"}
+    with pytest.raises(ClientError, match=f"InvalidVolume.ZoneMismatch.*'{far}'"):
+        ec2.attach_volume(VolumeId=far, **asked)
+    aws.set_instance(instance_id, state="pending")
+    with pytest.raises(ClientError, match="IncorrectState.*is not 'running'"):
+        ec2.attach_volume(VolumeId=near, **asked)
+    aws.set_instance(instance_id, state="running")
+    ec2.attach_volume(VolumeId=near, **asked)
+    with pytest.raises(ClientError, match=f"VolumeInUse.*{near} is already attached"):
+        ec2.attach_volume(VolumeId=near, InstanceId=instance_id, Device="/dev/sdg")
+    another = ec2.create_volume(AvailabilityZone=zone, Size=8, VolumeType="gp3")["VolumeId"]
+    with pytest.raises(ClientError, match="InvalidParameterValue.*/dev/sdf is already in use"):
+        ec2.attach_volume(VolumeId=another, **asked)
+    assert ec2.detach_volume(VolumeId=near)["InstanceId"] == instance_id
+    with pytest.raises(ClientError, match="IncorrectState.*'available' state"):
+        ec2.detach_volume(VolumeId=near)
+    assert aws.volume(near)["State"] == aws.volume(volume)["State"] == "available"
+
+
+def test_a_volume_grows_four_times_a_day(aws: LocalAws) -> None:
+    ec2, volume = aws.client("ec2"), aws.create_volume(8, {})
+    for size in (9, 10, 11, 12):
+        ec2.modify_volume(VolumeId=volume, Size=size)
+    with pytest.raises(ClientError, match="InvalidParameterValue.*smaller"):
+        ec2.modify_volume(VolumeId=volume, Size=8)
+    with pytest.raises(ClientError, match="VolumeModificationRateExceeded"):
+        ec2.modify_volume(VolumeId=volume, Size=13)
+    assert aws.volume(volume)["Size"] == 12
+
+
 def test_tags_as_ec2_takes_them(aws: LocalAws) -> None:
     """DeleteTags without any wipes all but those of AWS."""
     ec2, volume = aws.client("ec2"), aws.create_volume(8, TAGS)
