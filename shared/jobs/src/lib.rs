@@ -9,6 +9,7 @@
 pub mod agent_warning;
 mod attempt_end;
 pub mod backlog;
+pub mod boxes;
 mod candidate;
 pub mod checkpoints;
 pub mod command_job;
