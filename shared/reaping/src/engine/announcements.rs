@@ -63,12 +63,10 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
     }
 
     fn track(self, verdicts: &[(Rule, Verdict)], mode: Mode) -> RuleTrack {
-        let before: AnnouncedActions = Rule::ALL
-            .into_iter()
-            .filter(|rule| self.mode(*rule) == mode)
-            .filter_map(|rule| Some((rule, self.announced(rule, mode)?)))
-            .collect();
-        let verdicts_of_mode = verdicts.iter().filter(|(rule, _)| self.mode(*rule) == mode);
+        let before = self.announced(mode);
+        // Nothing follows from a compliant rule, in whatever mode.
+        let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant);
+        let verdicts_of_mode = unsettled.filter(|(rule, _)| self.mode(*rule) == mode);
         let refused = self.facts().record().filter(|_| mode == Mode::Enforce).map(|record| record.refused.clone());
         let settled = settle(verdicts_of_mode, &before, refused.unwrap_or_default(), mode, self.facts().now);
         RuleTrack { mode, settled, announced_before: before }
@@ -76,11 +74,12 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
 
     /// The verdicts. A violation becomes notify-only if no mark can be written, because the action could not be carried out later.
     fn within_labels(self, verdicts: Vec<(Rule, Verdict)>) -> Vec<(Rule, Verdict)> {
-        let limited = |(rule, verdict)| match (verdict, self.mark_refusal(self.mode(rule))) {
-            (Verdict::Violated(violation @ Violation { due: DueAction::After(..), .. }), Some(why)) => {
-                (rule, Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), ..violation }))
-            }
-            (verdict, _) => (rule, verdict),
+        let limited = |(rule, verdict)| {
+            let Verdict::Violated(violation @ Violation { due: DueAction::After(..), .. }) = verdict else {
+                return (rule, verdict);
+            };
+            let due = self.mark_refusal(self.mode(rule)).map_or(violation.due, DueAction::NotifyOnly);
+            (rule, Verdict::Violated(Violation { due, ..violation }))
         };
         verdicts.into_iter().map(limited).collect()
     }
@@ -107,15 +106,19 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
         }
     }
 
-    /// The announcement for a rule, if it still binds. Observe mode turns an enforced announcement into an observed one, so that enforcing the rule
-    /// again announces it anew, with the whole grace.
-    fn announced(self, rule: Rule, mode: Mode) -> Option<AnnouncedAction> {
-        let announced = self.facts().record()?.announced.get(&rule).copied()?;
-        let was_kept_since =
-            self.curfew_tags().keep_until.is_some_and(|kept| kept <= self.facts().now && kept > announced.at);
-        let binds =
-            announced.mode >= mode && announced.is_fresh(self.facts().since, self.facts().now) && !was_kept_since;
-        binds.then_some(AnnouncedAction { mode, ..announced })
+    /// The announcements that still bind, for the rules of this mode. Observe mode turns an enforced announcement into an observed one, so that
+    /// enforcing the rule again announces it anew, with the whole grace.
+    fn announced(self, mode: Mode) -> AnnouncedActions {
+        let ResourceFacts { since, now, .. } = self.facts();
+        let binds = |announced: &AnnouncedAction| {
+            let was_kept_since = self.curfew_tags().keep_until.is_some_and(|kept| kept <= now && kept > announced.at);
+            announced.mode >= mode && announced.is_fresh(since, now) && !was_kept_since
+        };
+        let recorded = self.facts().record().into_iter().flat_map(|record| &record.announced);
+        recorded
+            .filter(|(rule, announced)| binds(announced) && self.mode(**rule) == mode)
+            .map(|(rule, announced)| (*rule, AnnouncedAction { mode, ..*announced }))
+            .collect()
     }
 
     /// Announcements except the new ones, for which no message was accepted yet.

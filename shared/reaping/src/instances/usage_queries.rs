@@ -147,9 +147,10 @@ impl InstanceCase<'_> {
 
     /// `true` if only an answer is missing to announce its missing tags.
     fn waits_for_an_answer(self, curfew_tags: &CurfewTags) -> bool {
-        let mode = self.mode(curfew_tags, Rule::Untagged);
+        let is_announced =
+            |mode| self.announced().any(|(rule, announced)| rule == Rule::Untagged && announced.mode >= mode);
         rules::judge(Rule::Untagged, self.subject(curfew_tags)) == Verdict::Unknown
-            && !self.announced().any(|(rule, announced)| rule == Rule::Untagged && announced.mode >= mode)
+            && !is_announced(self.mode(curfew_tags, Rule::Untagged))
     }
 
     /// The announcements of its present life.
