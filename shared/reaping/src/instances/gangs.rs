@@ -10,7 +10,7 @@
 //! What an owner scheduled for one instance, by `curfew:expires-at` or `curfew:hours`, is about that instance alone.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
@@ -104,13 +104,14 @@ pub fn ask_gangs_together<'a>(
     now: Timestamp,
 ) -> Vec<UsageQuery<'a>> {
     let mut due: BTreeMap<&ResourceId, UsageQuery<'a>> = due.into_iter().map(|ask| (&ask.instance.id, ask)).collect();
-    let judged: BTreeMap<&ResourceId, &'a Instance> =
-        seen.iter().filter(|one| may_be_idle(one, policy, now)).map(|one| (&one.id, *one)).collect();
+    let members = seen.iter().filter(|one| policy.gangs.gang_of(&one.id).is_some());
+    let judged: BTreeSet<&ResourceId> =
+        members.filter(|one| may_be_idle(one, policy, now)).map(|one| &one.id).collect();
     let asked = |member: &Instance| activity.last_inquiry(member, now);
     for members in members_by_team(seen.iter().copied(), policy) {
         let gang = members.first().and_then(|first| policy.gangs.gang_of(&first.id));
-        let may_all_be_idle = gang.is_some_and(|gang| gang.members.keys().all(|id| judged.contains_key(id)));
-        let members: Vec<&'a Instance> = members.into_iter().filter(|one| judged.contains_key(&one.id)).collect();
+        let may_all_be_idle = gang.is_some_and(|gang| gang.members.keys().all(|id| judged.contains(id)));
+        let members: Vec<&'a Instance> = members.into_iter().filter(|one| judged.contains(&one.id)).collect();
         let is_busy = |member: &&Instance| matches!(cached_usage(member, activity, policy, now), Usage::Busy(_));
         let one_works = members.iter().any(is_busy);
         let stays_unknown = members.iter().any(|member| {
