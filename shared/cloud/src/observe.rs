@@ -23,8 +23,8 @@ use model::volume::SNAPSHOT_DESCRIPTION_BEGINS;
 
 pub use gpu_offers::gpu_offers;
 pub(crate) use instances::DESCRIBE_TYPES;
+pub(crate) use instances::describe_instance_types;
 pub use instances::instances;
-pub(crate) use instances::machines;
 pub use regions::regions;
 pub use reservations::unused_reservations;
 #[cfg(feature = "operator")]

@@ -70,7 +70,7 @@ pub async fn observe(
     let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
     let mut instances = run.cloud.instances(&recalled.regions(), run.timeout()).await;
-    // With those that the run is not about: nobody knows whether these work.
+    // Before the filter: a gang is found from all its members, also from those that the run is not about.
     let gangs = Gangs::find(&instances.items, &policy.config);
     instances.items.retain(|instance| run.is_about(&instance.region, &instance.id));
     instances.gaps.extend(gaps);

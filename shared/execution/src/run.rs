@@ -5,7 +5,8 @@
 //! 2. Decide: make the plan from that alone (`plan` of each kind). It names each resource once.
 //! 3. Record ahead: write the plan to the audit trail, and the coming stops, terminations and snapshots to the logs. If a record cannot be
 //!    written, the run carries out none of the actions that need it.
-//! 4. Act on all steps but announcements. Stops and deletions run first, so that the message can report their outcome.
+//! 4. Act on all steps but labels, so that the message can report their outcome. A label that AWS refused before is tried here as well, before the
+//!    message promises an action.
 //! 5. Notify: one message about the account and one a team, or several if one cannot hold all.
 //! 6. Write the labels of accepted announcements. A resource is labelled only after SNS accepted its notification.
 //! 7. Record the plan with all outcomes in the audit trail.
@@ -95,9 +96,9 @@ impl<O: RunObservation> Planned<O> {
     /// Carries the plan out, and reports the outcomes.
     pub async fn carry_out(self, run: &Run<'_, impl Cloud, impl Documents>) -> Report {
         let is_of_all = run.chosen.is_none();
-        let pending = if is_of_all { self.observation.notifications(&self.plan, run.now) } else { Vec::new() };
+        let extra = if is_of_all { self.observation.notifications(&self.plan, run.now) } else { Vec::new() };
         let (regions, recalled) = self.observation.into_regions_and_logs();
-        run.carry_out_and_notify(self.plan, regions, self.subscribers, recalled, pending).await
+        run.carry_out_and_notify(self.plan, regions, self.subscribers, recalled, extra).await
     }
 }
 
@@ -173,14 +174,14 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         self.carry_out_and_notify(plan, regions, subscribers, recalled, Vec::new()).await
     }
 
-    /// Carries a plan out, reports the outcomes, and also sends the `pending` notifications of an earlier run: steps 3 to 8 of a run.
+    /// Carries a plan out, and reports the outcomes: steps 3 to 8 of a run. It also sends `extra`: notifications that no step of this plan makes.
     pub async fn carry_out_and_notify(
         &self,
         mut plan: Plan,
         regions: Vec<Region>,
         subscribers: Subscribers,
         mut recalled: RecalledLogs,
-        pending: Vec<Notification>,
+        extra: Vec<Notification>,
     ) -> Report {
         let is_about = |target: &Target| self.is_about(&target.region, &target.resource);
         plan.steps.retain(|step| is_about(&step.target));
@@ -210,7 +211,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         })
         .await;
         let mut notifications = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
-        notifications.extend(pending);
+        notifications.extend(extra);
         let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, recipients).await;
         let accepted = AcceptedNotifications::new(&notifications, &delivery);
         self.act(&mut report, |step| {
@@ -278,7 +279,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Writes to the logs what this run is about to carry out. Returns the regions whose log could not be written, because another run is
     /// active there, or the bucket fails: there the run may carry out nothing that only the log would know.
     async fn log_ahead(&self, report: &mut Report, recalled: &mut RecalledLogs) -> BTreeSet<Region> {
-        let ahead = notify::record_ahead(&recalled.memory, report);
+        let ahead = notify::log_due_actions(&recalled.memory, report);
         let mut unrecorded = BTreeSet::new();
         for (region, log) in ahead {
             let Err(error) = self.write_log(recalled, &region, log).await else { continue };

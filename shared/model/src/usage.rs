@@ -46,7 +46,7 @@ pub use range::{ACCELERATOR_MEMORY_MIB_MAX, format_impossible};
 
 /// Period of basic monitoring and of our windows.
 pub const PERIOD: SignedDuration = SignedDuration::from_mins(5);
-/// So late `CloudWatch` may be.
+/// Longest delay of a sample in `CloudWatch`.
 pub const LAG: SignedDuration = SignedDuration::from_mins(10);
 /// The longest window: `CloudWatch` keeps 5-minute data for 63 days (user guide, "Metrics retention").
 pub const WINDOW_MAX: SignedDuration = SignedDuration::from_hours(60 * 24);
@@ -93,9 +93,9 @@ fn second(seconds: i64) -> Timestamp {
 pub enum Usage {
     /// No work, over the whole window.
     Idle(IdleEvidence),
-    /// Something.
+    /// Work, in one sample at least.
     Busy(BusyEvidence),
-    /// Unknown.
+    /// Neither of the two is known.
     Unknown(UnknownUsage),
 }
 
@@ -178,7 +178,7 @@ pub enum UsageMeasure {
 /// Reason for which the usage is unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UnknownUsage {
-    /// This run did not query it, or got no answer, or the answer lacks a series that was busy before.
+    /// No answer in this run: it was not queried, or not answered, or the answer lacks a series that was busy before.
     NotAsked,
     /// There is not one sample of it.
     Silent {

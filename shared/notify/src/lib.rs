@@ -45,7 +45,7 @@ pub use delivery::{AcceptedNotifications, Answers, Delivery, Recipients};
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use local_disk::local_disk_notification;
 pub use message::{Message, OwnerMail, messages, owner_mails};
-pub use remember::{record_ahead, update_log};
+pub use remember::{log_due_actions, update_log};
 pub use reply::{ReplyUrls, reply_links, with_links};
 pub use subject::fit_subject;
 

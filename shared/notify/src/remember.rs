@@ -100,7 +100,7 @@ pub fn update_log(
 /// The logs with what this run is about to carry out: they are written before the first call, so that a run that is cut off leaves a
 /// record. Only the regions that change.
 #[must_use]
-pub fn record_ahead(memory: &NotificationLogs, report: &Report) -> NotificationLogs {
+pub fn log_due_actions(memory: &NotificationLogs, report: &Report) -> NotificationLogs {
     let mut ahead = NotificationLogs::new();
     // A step with an error before it was tried is not carried out.
     for (step, _) in report.steps.iter().filter(|(_, outcome)| outcome.error.is_none()) {
@@ -310,8 +310,7 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
     !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region())
 }
 
-/// Returns `true` if existing resources may be missing from the observation.
-/// `true` if a resource of which this run has no decision may be there all the same.
+/// Returns `true` if a resource that this run did not judge may still exist.
 fn may_exist(unseen: &ResourceId, region: &Region, report: &Report) -> bool {
     let hides = |kind: GapKind| {
         kind.hides_resources()

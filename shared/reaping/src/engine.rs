@@ -111,7 +111,7 @@ pub(crate) trait ResourceCase<'a>: Copy {
     }
     /// The skip of a resource that its tags do not skip.
     fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped>;
-    /// The decision about a resource that is not skipped at once. Unreadable tags are none.
+    /// The decision about a resource that is not skipped at once. Tags that cannot be read count as absent.
     fn decide_by_rules(self, curfew_tags: &CurfewTags) -> PlanDecision;
 
     fn decide(self) -> PlanDecision {
@@ -246,8 +246,8 @@ mod tests {
 
     const ENFORCE: &str = "mode = \"enforce\"";
 
-    /// The plan of one with a planted bug beside `others`, which alone have the plan `without`: the one is skipped and named, its
-    /// announcement stays, and the others are judged as ever.
+    /// Checks that the resource with the planted bug is skipped with a finding, that its announcement stays, and that the rest of `plan` equals
+    /// `without`.
     fn check(plan: &Plan, without: &Plan, memory: &NotificationLogs) {
         let is_planted = |target: &Target| target.resource.as_str().contains(PLANTED_BUG);
         let (planted, skipped): (Vec<_>, Vec<_>) =

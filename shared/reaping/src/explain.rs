@@ -23,7 +23,7 @@ use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use plan::{NotifyOnlyReason, Plan, ResourceMemory, SkipReason, Target};
 
-use crate::engine::announcements::{AnnouncementTarget, RuleTrack};
+use crate::engine::announcements::{AnnouncedResource, RuleTrack};
 use crate::engine::{ResourceCase, Running, RunningCase};
 use crate::policy::{DueAction, ModeSource, Verdict};
 use crate::rules;

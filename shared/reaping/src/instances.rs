@@ -47,7 +47,7 @@ use plan::{
     Skipped, Step, Target, limits,
 };
 
-use crate::engine::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncedResource, start_keys, unsettled_rule_keys};
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};

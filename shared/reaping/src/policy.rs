@@ -118,13 +118,13 @@ impl Policy {
     }
 }
 
-/// The effective mode of a resource for a reason that Curfew inferred, before the ceiling: its own `curfew:mode`; else, where
+/// The configured mode of a resource for a reason that Curfew inferred, before the ceiling: its own `curfew:mode`; else, where
 /// it lacks a required tag, the account's mode for untagged ones; else its team's; else the account's.
-pub(crate) fn effective_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> Mode {
-    effective_mode_and_its_source(curfew_tags, tags, config).0
+pub(crate) fn configured_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> Mode {
+    configured_mode_and_its_source(curfew_tags, tags, config).0
 }
 
-pub(crate) fn effective_mode_and_its_source(
+pub(crate) fn configured_mode_and_its_source(
     curfew_tags: &CurfewTags,
     tags: &Tags,
     config: &Config,

@@ -27,7 +27,7 @@ use plan::{
     Action, Announcement, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits,
 };
 
-use crate::engine::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncedResource, start_keys, unsettled_rule_keys};
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;

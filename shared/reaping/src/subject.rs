@@ -15,7 +15,7 @@ use model::usage::{UnknownUsage, Usage};
 use plan::NotifyOnlyReason;
 
 use crate::job_ownership::JobOwnership;
-use crate::policy::{DueAction, ModeSource, Verdict, Violation, effective_mode_and_its_source};
+use crate::policy::{DueAction, ModeSource, Verdict, Violation, configured_mode_and_its_source};
 use crate::rules::over_budget;
 use crate::{instances, sagemaker};
 
@@ -102,7 +102,7 @@ impl Subject<'_> {
         let (mode, source) = if is_not_owned || is_for_its_tags {
             (self.config.untagged.mode, ModeSource::Untagged)
         } else {
-            effective_mode_and_its_source(self.curfew_tags, self.tags, self.config)
+            configured_mode_and_its_source(self.curfew_tags, self.tags, self.config)
         };
         let limited = match self.kind {
             SubjectKind::SageMaker { .. } if source != ModeSource::Tag && self.config.sagemaker.mode < mode => {

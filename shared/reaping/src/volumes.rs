@@ -27,9 +27,9 @@ use model::rule::Rule;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
 use plan::{LeftCost, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits};
 
-use crate::engine::announcements::AnnouncementTarget;
+use crate::engine::announcements::AnnouncedResource;
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
-use crate::policy::{Policy, Verdict, effective_mode};
+use crate::policy::{Policy, Verdict, configured_mode};
 use crate::rules::orphaned::{self, VolumeSubject};
 
 pub use explain::{explain, full_use_query};
@@ -308,7 +308,7 @@ impl<'a> VolumeCase<'a> {
     fn mode(self, curfew_tags: &CurfewTags) -> Mode {
         let owner_tags = self.tags_of_owner();
         let ceiling = self.facts().ceiling(&owner_tags, Rule::Orphaned);
-        effective_mode(curfew_tags, &owner_tags, &self.view.policy.config).min(ceiling)
+        configured_mode(curfew_tags, &owner_tags, &self.view.policy.config).min(ceiling)
     }
 
     /// `true` if it is in use, or was since it was first seen unattached.

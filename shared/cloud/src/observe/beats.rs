@@ -14,7 +14,7 @@ use model::instance::{DescribedInstance, Instance, InstanceState};
 use model::observation::{Gap, GapKind, Observation};
 use ports::{BudgetCloud, PriceCloud};
 
-use super::instances::machines;
+use super::instances::describe_instance_types;
 use super::pages::{PAGE_SIZE, all_pages};
 use super::{FILTER_VALUES_MAX, filter, look_at_each};
 use crate::aws::Aws;
@@ -68,7 +68,7 @@ impl BudgetCloud for Aws {
 async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<RegionObservation>, CallError> {
     let RegionInstances { described, mut ended_at, incomplete } = describe_region(ec2, region).await?;
     let types: BTreeSet<&TypeName> = described.iter().map(|one| &one.instance.instance_type).collect();
-    let machines = machines(ec2, region, &types).await?;
+    let machines = describe_instance_types(ec2, region, &types).await?;
     let seen = instance::accelerated(region, described, &machines);
     let (volumes, incomplete_volumes) = volumes(ec2, region, &seen.items).await?;
     let mut gaps = seen.gaps;

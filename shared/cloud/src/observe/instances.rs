@@ -23,8 +23,8 @@ const DESCRIBE_SPOT_REQUESTS: &str = "ec2:DescribeSpotInstanceRequests";
 
 /// Every instance with an accelerator that is not terminated, of all these regions at once.
 ///
-/// A region is a gap without instances if one page, or the facts of one type, could not be read: a fleet that is seen in part must not be
-/// judged as if it were complete.
+/// A region is a gap without instances if one call about its instances or their types fails: a fleet that is seen in part must not be judged
+/// as if it were complete. A type that EC2 leaves out, or an instance without id, type or launch time, is a gap beside the others.
 ///
 /// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn instances(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<Instance> {
@@ -39,7 +39,7 @@ pub async fn instances(aws: &Aws, regions: &[Region], timeout: Duration) -> Obse
 async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<Instance>, CallError> {
     let all = described(ec2, region).await?;
     let types: BTreeSet<&TypeName> = all.described.iter().map(|one| &one.instance.instance_type).collect();
-    let machines = machines(ec2, region, &types).await?;
+    let machines = describe_instance_types(ec2, region, &types).await?;
     let mut seen = accelerated(region, all.described, &machines);
     seen.gaps.extend(all.gap);
     let gap = distinguish_spot_requests(ec2, region, &mut seen.items, &all.spot_requests).await;
@@ -80,7 +80,7 @@ async fn described(ec2: &Client, region: &Region) -> Result<RegionInstances, Cal
 
 /// The facts of these types. By a filter, which answers for the types that exist; one unknown name in `InstanceTypes` fails
 /// the whole call.
-pub(crate) async fn machines(
+pub(crate) async fn describe_instance_types(
     ec2: &Client,
     region: &Region,
     types: &BTreeSet<&TypeName>,

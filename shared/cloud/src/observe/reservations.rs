@@ -8,7 +8,7 @@ use model::capacity_reservation::CapacityReservation;
 use model::id::{Region, TypeName};
 use model::observation::{GapKind, Observation};
 
-use super::{look_at_each, machines};
+use super::{describe_instance_types, look_at_each};
 use crate::aws::Aws;
 use crate::describe::{DESCRIBE_RESERVATIONS, active_reservations};
 use crate::error::CallError;
@@ -42,7 +42,7 @@ async fn of_region(
     let mut unused = active_reservations(ec2, region).await?;
     unused.retain(|reservation| reservation.unused > 0 && reservation.is_billed_to(account));
     let types: BTreeSet<&TypeName> = unused.iter().map(|reservation| &reservation.instance_type).collect();
-    let machines = machines(ec2, region, &types).await?;
+    let machines = describe_instance_types(ec2, region, &types).await?;
     unused.retain(|reservation| machines.get(&reservation.instance_type).is_some_and(Option::is_some));
     Ok(unused)
 }

@@ -19,7 +19,7 @@ use super::describe::{self, OwnerTags, described_endpoint, facts};
 use super::read;
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind, gaps};
-use crate::observe::{look_at_each, machines};
+use crate::observe::{describe_instance_types, look_at_each};
 
 const LIST_NOTEBOOKS: ListCall =
     ListCall { call: "sagemaker:ListNotebookInstances", items: "NotebookInstances", only: ListFilter::All };
@@ -96,7 +96,7 @@ pub(super) async fn accelerated(
     if types.is_empty() {
         return Ok(seen);
     }
-    let machines = machines(&aws.ec2(region), region, &types).await?;
+    let machines = describe_instance_types(&aws.ec2(region), region, &types).await?;
     // What EC2 does not know may have an accelerator; so may an endpoint, or a component of it, that was not looked up.
     seen.items.retain(|resource| {
         let mut types = resource.instance_types().peekable();

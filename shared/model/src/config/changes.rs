@@ -118,9 +118,11 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "coverage_min_percent" => (falls, "less evidence is enough for idle"),
         "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),
-        "allowed" => (allows_fewer(from, to), "projects that may run now will count as unlisted"),
+        "allowed" if key == "projects.allowed" => {
+            (allows_fewer(from, to), "projects that may run now will count as unlisted")
+        }
         "tag" if key == "gangs.tag" => (from != to, "instances that work together are known by another tag"),
-        "tag" => (from != to, "projects are read from another tag"),
+        "tag" if key == "projects.tag" => (from != to, "projects are read from another tag"),
         "placement_groups" => (becomes(false.into()), "an instance of a placement group may be stopped alone"),
         "tag_keys" => (has_more(to, from), "fewer resources count as managed by others"),
         list if ALLOW_LISTS.contains(&list) => {

@@ -18,7 +18,7 @@ use crate::instance::Instance;
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageQuery<'a> {
     pub instance: &'a Instance,
-    /// Over which window, and since.
+    /// Window that the query covers.
     pub window: UsageWindow,
     /// The series that showed work, or held memory, the last time.
     pub likely: Option<DecisiveSeries>,
@@ -33,9 +33,9 @@ pub struct UsageQuery<'a> {
 pub enum QueryDepth {
     /// Everything there is to know.
     Full,
-    /// Everything, if all of its devices are listed by now, by utilisation or by power: without them it stays unknown.
+    /// Everything, if each of its devices is listed by now, with its utilisation or its power. Otherwise nothing: its usage would stay unknown.
     IfInstrumented,
-    /// Everything, unless the memory that was held the last time still is: freed, it makes it one to be ended.
+    /// Everything, unless the GPU memory that was held the last time still is. Once that is freed, the instance can be stopped as idle.
     UnlessHeld,
     /// No further query: the instance was found idle before, and finding it so again would change nothing.
     WorkOnly,
@@ -53,9 +53,9 @@ pub enum QueryResult {
 /// Conclusion of the first round about an instance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FirstRound<'a> {
-    /// Enough.
+    /// The result: no further round is needed.
     Found(QueryResult),
-    /// Not enough.
+    /// The instance needs a second round.
     Open(OpenQuery<'a>),
 }
 

@@ -177,7 +177,7 @@ fn a_stop_is_recorded_ahead_and_stays_recorded_where_it_was_done() {
         (record.carried_out.map(|done| (done.rule, done.action, done.at)), record.announced.len())
     };
     let stopped = Some((Rule::Idle, ResourceAction::Stop, time(NOW)));
-    let ahead = record_ahead(&no_memory(), &report);
+    let ahead = log_due_actions(&no_memory(), &report);
     assert_eq!(carried_out(&ahead), (stopped, 0));
     let done = with(report.clone(), &StepOutcome::from_kind(OutcomeKind::Done));
     assert_eq!(carried_out(&after(&done, &ahead, &[], time(NOW))), (stopped, 0));
@@ -192,9 +192,9 @@ fn a_stop_is_recorded_ahead_and_stays_recorded_where_it_was_done() {
 #[test]
 fn nothing_is_recorded_ahead_in_observe_mode_or_where_approval_is_missing() {
     let observed = planned(instance().tag(MARKED, DUE), &idle(), "");
-    assert!(record_ahead(&no_memory(), &observed).is_empty());
+    assert!(log_due_actions(&no_memory(), &observed).is_empty());
     let held = planned(instance().tag(MARKED, DUE), &idle(), "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
-    assert!(held.steps[0].0.held.is_some() && record_ahead(&no_memory(), &held).is_empty());
+    assert!(held.steps[0].0.held.is_some() && log_due_actions(&no_memory(), &held).is_empty());
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl RuleTrack {
 }
 
 /// A resource, as far as announcements go.
-pub(crate) trait AnnouncementTarget<'a>: Copy {
+pub(crate) trait AnnouncedResource<'a>: Copy {
     /// The actions that are possible for it.
     type Action: From<Announcement>;
     fn facts(self) -> ResourceFacts<'a>;

@@ -9,7 +9,7 @@ use model::rule::{ResourceAction, Rule};
 use plan::{Announcement, Evidence, Step};
 
 use super::{PlanDecision, ResourceCase, ResourceFacts};
-use crate::engine::announcements::{AnnouncementTarget, start_keys};
+use crate::engine::announcements::{AnnouncedResource, start_keys};
 use crate::explain::EffectiveMode;
 use crate::policy::Verdict;
 use crate::rules;
@@ -64,7 +64,7 @@ pub(crate) struct Running<'t, C> {
     pub(crate) curfew_tags: &'t CurfewTags,
 }
 
-impl<'a, C: RunningCase<'a>> AnnouncementTarget<'a> for Running<'_, C> {
+impl<'a, C: RunningCase<'a>> AnnouncedResource<'a> for Running<'_, C> {
     type Action = C::Action;
 
     fn facts(self) -> ResourceFacts<'a> {

@@ -27,7 +27,7 @@ use plan::NotifyOnlyReason;
 use super::explain::full_usage_query;
 use super::usage_queries::{cached_usage, looks_back};
 use super::{InstanceCase, NOT_ASKED};
-use crate::engine::announcements::AnnouncementTarget;
+use crate::engine::announcements::AnnouncedResource;
 use crate::engine::{ResourceCase, Running, RunningCase, catch_bug};
 use crate::policy::{DueAction, Policy, Verdict, Violation};
 

@@ -18,12 +18,12 @@ use plan::{Facts, SkipReason};
 use super::snapshots::snapshot_mode;
 use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
 use crate::engine::ResourceCase;
-use crate::engine::announcements::AnnouncementTarget;
+use crate::engine::announcements::AnnouncedResource;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, RuleVerdict,
     UpcomingViolation, WHILE_COMPLIANT, describe_refusal, skipping_tag, state_name,
 };
-use crate::policy::{DueAction, Policy, Verdict, effective_mode_and_its_source};
+use crate::policy::{DueAction, Policy, Verdict, configured_mode_and_its_source};
 use crate::rules::orphaned;
 use crate::rules::orphaned::VolumeSubject;
 
@@ -97,7 +97,7 @@ impl VolumeCase<'_> {
 
     fn effective_mode(self, curfew_tags: &CurfewTags) -> EffectiveMode {
         let owner_tags = self.tags_of_owner();
-        let wanted = effective_mode_and_its_source(curfew_tags, &owner_tags, &self.view.policy.config);
+        let wanted = configured_mode_and_its_source(curfew_tags, &owner_tags, &self.view.policy.config);
         EffectiveMode::under(self.facts().ceiling(&owner_tags, Rule::Orphaned), wanted)
     }
 

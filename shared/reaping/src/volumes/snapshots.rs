@@ -21,7 +21,7 @@ use plan::{
 
 use super::{StorageView, safety_record};
 use crate::engine::{PlanDecision, target};
-use crate::policy::{ModeSource, effective_mode_and_its_source};
+use crate::policy::{ModeSource, configured_mode_and_its_source};
 use crate::rules::expired::evidence_of_snapshot;
 use crate::rules::orphaned::evidence_of_failed_snapshot;
 
@@ -213,7 +213,7 @@ impl OwnSnapshot<'_> {
 /// The mode of a snapshot before the ceiling, and its source. `curfew:mode=enforce` on it enforces nothing, because people who may tag a snapshot
 /// need not own it.
 pub(super) fn snapshot_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
-    match (curfew_tags.mode, effective_mode_and_its_source(&CurfewTags::default(), tags, config)) {
+    match (curfew_tags.mode, configured_mode_and_its_source(&CurfewTags::default(), tags, config)) {
         (Some(Mode::Observe), (Mode::Enforce, _)) => (Mode::Observe, ModeSource::Tag),
         (_, configured) => configured,
     }

@@ -9,7 +9,7 @@ use model::volume::SnapshotState;
 use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
-use crate::engine::announcements::{AnnouncementTarget, RuleTrack, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncedResource, RuleTrack, unsettled_rule_keys};
 use crate::engine::{ResourceCase, ResourceFacts};
 use crate::policy::Verdict;
 
@@ -52,7 +52,7 @@ impl TrackedVolume<'_> {
     }
 }
 
-impl<'a> AnnouncementTarget<'a> for TrackedVolume<'a> {
+impl<'a> AnnouncedResource<'a> for TrackedVolume<'a> {
     type Action = VolumeAction;
 
     fn facts(self) -> ResourceFacts<'a> {
