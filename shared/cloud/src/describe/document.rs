@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::str::{FromStr, Utf8Error};
 
 use aws_sdk_ec2::primitives::{DateTime, DateTimeFormat};
+use memchr::memchr2;
 use model::instance::Tags;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
@@ -149,9 +150,23 @@ impl<'a> XmlReader<'a> {
         }
     }
 
+    /// Opens the next child of the open element that has one of these names; `None` closes that. It opens others too that are not plain.
+    pub(super) fn child_of(&mut self, names: &[&str]) -> Result<Option<BytesStart<'a>>, XmlError> {
+        if let Some(mut rest) = self.rest_within() {
+            while let Some(start) = memchr2(b'<', b'&', rest) {
+                rest = &rest[start..];
+                let Some(end) = skip::find_end_of_other(rest, names) else { break };
+                rest = &rest[end..];
+            }
+            *self.reader.get_mut() = rest;
+        }
+        self.child()
+    }
+
     /// Opens the next child of the open element; `None` closes that.
     pub(super) fn child(&mut self) -> Result<Option<BytesStart<'a>>, XmlError> {
         loop {
+            self.skip_text();
             match self.reader.read_event()? {
                 Event::Start(child) => return Ok(Some(child)),
                 Event::End(_) => return Ok(None),
@@ -161,13 +176,27 @@ impl<'a> XmlReader<'a> {
         }
     }
 
+    /// Skips the text up to the next tag: a third of all events were indentation. After an empty tag, whose end comes first, there is none.
+    fn skip_text(&mut self) {
+        let Some(rest) = self.rest_within() else { return };
+        if let Some(start) = memchr2(b'<', b'&', rest) {
+            *self.reader.get_mut() = &rest[start..];
+        }
+    }
+
+    /// The rest of the answer; `None` right after an empty tag.
+    fn rest_within(&self) -> Option<&'a [u8]> {
+        let rest = *self.reader.get_ref();
+        let (before, _) = self.text.split_at(self.text.len().saturating_sub(rest.len()));
+        (!before.ends_with("/>")).then_some(rest)
+    }
+
     /// Reads the open child to its end.
     pub(super) fn skip(&mut self, child: &BytesStart<'_>) -> Result<(), XmlError> {
-        let rest = *self.reader.get_ref();
-        let (before, content) = self.text.split_at(self.text.len().saturating_sub(rest.len()));
-        let is_empty_tag = before.ends_with("/>");
-        if !is_empty_tag && let Some(end) = skip::find_end_tag(content.as_bytes()) {
-            *self.reader.get_mut() = &rest[end..];
+        if let Some(content) = self.rest_within()
+            && let Some(end) = skip::find_end_tag(content)
+        {
+            *self.reader.get_mut() = &content[end..];
         }
         self.reader.read_to_end(child.name())?;
         Ok(())

@@ -225,6 +225,7 @@ async fn an_answer_that_cannot_be_read_is_an_error_of_the_call() {
         (whole.replace("</DescribeInstancesResponse>", ""), "the answer ends within an element"),
         (format!("{whole}<and/>"), "it is followed by <and>"),
         (format!("{whole} and more"), "it has text around it"),
+        ("<DescribeInstancesResponse/> and <!-- more -->".to_owned(), "it has text around it"),
         ("<html><body>Try again</body></html>".to_owned(), "not a DescribeInstancesResponse: <html>"),
         (String::new(), "the answer ends within an element"),
     ];

@@ -66,9 +66,30 @@ fn reservation<'a>(document: &mut XmlReader<'a>, each: &mut impl FnMut(InstanceX
     Ok(())
 }
 
+/// The elements that [`instance`] reads.
+const FIELDS: [&str; 17] = [
+    "instanceId",
+    "instanceType",
+    "launchTime",
+    "instanceState",
+    "reason",
+    "stateReason",
+    "privateDnsName",
+    "rootDeviceType",
+    "platform",
+    "platformDetails",
+    "placement",
+    "instanceLifecycle",
+    "spotInstanceRequestId",
+    "capacityBlockId",
+    "capacityReservationId",
+    "operator",
+    "tagSet",
+];
+
 fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlError> {
     let mut item = InstanceXml::default();
-    while let Some(child) = document.child()? {
+    while let Some(child) = document.child_of(&FIELDS)? {
         match name(&child) {
             "instanceId" => item.instance_id = Some(document.text()?),
             "instanceType" => item.instance_type = Some(document.text()?),
