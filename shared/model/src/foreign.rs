@@ -141,7 +141,9 @@ fn controller_by_tags(tags: &Tags, managed: &ManagedConfig) -> Option<String> {
 }
 
 fn matches(pattern: &str, key: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == key, |start| key.starts_with(start))
+    // Every key of every instance is compared with every pattern: most differ in the first letter.
+    pattern.as_bytes().first() == key.as_bytes().first()
+        && pattern.strip_suffix('*').map_or(pattern == key, |start| key.starts_with(start))
 }
 
 #[cfg(test)]
