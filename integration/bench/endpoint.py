@@ -79,6 +79,8 @@ class Endpoint:
             return self._s3(call, request)
         if call.service == "cloudwatch":
             return 200, *self._account.cloudwatch(call, request.body)
+        if call.service == "fsx":
+            return 200, b'{"FileSystems":[]}', {"Content-Type": "application/x-amz-json-1.1"}
         if call.service in SERVICES:
             return 200, self._account.sagemaker(call, request.body), {"Content-Type": "application/x-amz-json-1.1"}
         if call.service == "ec2":

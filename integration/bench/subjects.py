@@ -89,6 +89,7 @@ def _volumes_fewest(count: int, is_first: bool, metrics_asked: int, published: d
         "ec2:DescribeInstances": ceil(len(seen.machines) / _PAGE),
         "ec2:DescribeSnapshots": max(1, ceil(len(seen.own) / _PAGE)) + ceil(len(sources) / _FILTER_VALUES),
         "ec2:DescribeCapacityReservations": 1,
+        "fsx:DescribeFileSystems": 1,
         "cloudwatch:GetMetricData": ceil(metrics_asked / _METRICS_A_CALL),
         "s3:GetObject": 3,  # the configuration, prices, and the notification log
         "s3:PutObject": 2 if is_first else 1,  # the audit record, and the notification log

@@ -44,7 +44,7 @@ What moto 5.2.5 gets wrong and this package corrects:
 What moto does not have, and this package does: the Deep Learning AMIs and their public parameters (machine_images.py),
 CloudFormation stacks and the roles that they make (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
 Savings Plans and Reserved Instances (commitments.py), SageMaker and the tags and scalable targets of its resources (sagemaker.py), capacity
-reservations to look at (capacity_reservations.py), associations of Systems Manager (ssm_associations.py),
+reservations and FSx file systems to look at (capacity_reservations.py, file_systems.py), associations of Systems Manager (ssm_associations.py),
 IAM's policy simulator on the policies of moto's roles and users (policy_simulator.py).
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown behaviour

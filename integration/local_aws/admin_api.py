@@ -17,7 +17,7 @@ from moto.iam.models import iam_backends
 from moto.s3.models import FakeKey, s3_backends
 from moto.sns.models import sns_backends
 
-from . import capacity_reservations, commitments, ebs_corrections, lifecycle, sns_corrections, spot, spot_prices
+from . import capacity_reservations, commitments, ebs_corrections, file_systems, lifecycle, sns_corrections, spot, spot_prices
 from .faults import Rule
 
 if TYPE_CHECKING:
@@ -242,6 +242,10 @@ class BackDoor:
     def put_capacity_reservation(self, reservation: str, region: str = REGION, **fields: Any) -> None:
         """`put_capacity_reservation("cr-1", InstanceType="p5.48xlarge", TotalInstanceCount=2)`; see capacity_reservations.py."""
         capacity_reservations.put(_backend(region), reservation, fields)
+
+    def put_file_system(self, file_system: str, region: str = REGION, **fields: Any) -> None:
+        """`put_file_system("fs-1", CreationTime=…)`; see file_systems.py."""
+        file_systems.put(region, file_system, fields)
 
     def set_listed_price(self, instance_type: str, usd: str, region: str = REGION) -> None:
         """What the Price List says of it from now on."""

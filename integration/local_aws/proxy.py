@@ -29,6 +29,7 @@ from . import (
     ec2_corrections,
     event_corrections,
     fast_moto,
+    file_systems,
     identity_corrections,
     instance_type_corrections,
     invocations,
@@ -85,6 +86,7 @@ class Proxy:
         fast_moto.apply()
         spot_prices.apply()
         capacity_reservations.apply()
+        file_systems.apply()
         ssm_associations.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()

@@ -197,6 +197,7 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
         "ec2:DescribeSnapshots": 2 + 1 + 4 + 5,  # each region, the sources, before a deletion, each of its own before a step
         "ec2:DescribeInstances": 1,  # where a volume is attached
         "ec2:DescribeCapacityReservations": 2,
+        "fsx:DescribeFileSystems": 2,
         "ec2:DescribeInstanceTypes": 1,  # where capacity is unused
         "cloudwatch:GetMetricData": 2,
         "ec2:CreateTags": 14 + 4 + 1,  # marks, and when the volume of a snapshot was deleted
@@ -212,7 +213,7 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
 
 def test_a_run_that_has_nothing_to_do_with_volumes(storage: VolumeAccount) -> None:
     """What was announced is asked about in every run, and what is young is not; instances are looked at where a volume is attached."""
-    lists = ("ec2:DescribeVolumes", "ec2:DescribeSnapshots", "ec2:DescribeCapacityReservations")
+    lists = ("ec2:DescribeVolumes", "ec2:DescribeSnapshots", "ec2:DescribeCapacityReservations", "fsx:DescribeFileSystems")
     empty = {**ALWAYS, **dict.fromkeys(lists, 2), "s3:GetObject": 4, "s3:PutObject": 1}
     host = storage.host(EUROPE)
     storage.volume(unattached_since=ago(days=3))

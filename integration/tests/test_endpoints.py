@@ -14,6 +14,7 @@ SERVICES = (
     "ce",
     "ecr",
     "events",
+    "fsx",
     "iam",
     "lambda",
     "pricing",

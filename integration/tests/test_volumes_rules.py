@@ -3,10 +3,13 @@ shared/execution/tests/lives/volumes/, and every reason to skip one by test_ever
 
 from __future__ import annotations
 
+from command import curfew
 from earlier_runs import snapshot_description
 from local_aws.client import REGION
 from reaping import EUROPE, TAGGED, Run, ago, moment, now, rfc3339
 from reaping_volumes import VolumeAccount
+
+IDLE = "fs-00000001"  # a file system
 
 
 def paragraph(run: Run, resource_id: str, team: str = "vision") -> str:
@@ -100,3 +103,38 @@ def test_snapshots_of_others_are_not_touched(storage: VolumeAccount) -> None:
     run = storage.tick()
     assert run.ec2_writes == [] and run.steps == []
     assert all(storage.snapshot_exists(one) for one in (plain, forged, copied, foreign))
+
+
+def test_an_idle_file_system_is_notified_of_once(storage: VolumeAccount) -> None:
+    """Others: read an hour ago, one that reports too seldom, one of yesterday, and one for Windows."""
+    owned = {"Tags": [{"Key": "Team", "Value": "vision"}], "CreationTime": ago(days=30).timestamp()}
+    hours = 24 * 15
+    for name, read, reports in ((IDLE, [0.0], hours), ("fs-00000002", [4096.0], hours), ("fs-00000003", [0.0], 24)):
+        storage.aws.put_file_system(name, **owned)
+        for metric in ("DataReadBytes", "DataWriteBytes", "MetadataOperations"):
+            values = [0.0] * (reports - 3) + read * 3
+            storage.aws.put_metrics("AWS/FSx", metric, {"FileSystemId": name}, values, ago(hours=reports), 3600)
+    storage.aws.put_file_system("fs-00000004", **{**owned, "CreationTime": ago(days=1).timestamp()})
+    storage.aws.put_file_system("fs-00000005", **owned, FileSystemType="WINDOWS")
+    run = storage.tick()
+    assert run.gaps == [] and run.skipped == {"notified": 1, "busy": 1, "usage-unknown": 1, "young": 1}, run.response
+    said = paragraph(run, IDLE)
+    assert "1200 GiB FSx for Lustre" in said and "$174.00 a month" in said and "aws fsx delete-file-system" in said, said
+    assert not any(f"fs-0000000{number}" in run.message() for number in (2, 3, 4, 5))
+    again = storage.tick()
+    assert not again.messages and again.skipped == run.skipped
+
+    found = curfew(storage.environment(), "scan", "--json").json()["findings"]
+    assert [(one["resource"], one["kinds"], one["usd_per_month"]) for one in found] == [(IDLE, ["idle-file-system"], 174.0)]
+    storage.configure(file_systems={"idle_after": "0s"})
+    assert "fsx:DescribeFileSystems" not in storage.tick().counts
+
+
+def test_file_systems_that_may_not_be_listed_are_a_gap_and_are_remembered(storage: VolumeAccount) -> None:
+    storage.aws.put_file_system(IDLE, CreationTime=ago(days=30).timestamp(), Tags=[{"Key": "Team", "Value": "vision"}])
+    for metric in ("DataReadBytes", "DataWriteBytes", "MetadataOperations"):
+        storage.aws.put_metrics("AWS/FSx", metric, {"FileSystemId": IDLE}, [0.0] * 24 * 15, ago(days=15), 3600)
+    assert IDLE in storage.tick().message()
+    storage.aws.fault("fsx:DescribeFileSystems", "access_denied", times=2)
+    assert {gap["call"] for gap in storage.tick().gaps} == {"fsx:DescribeFileSystems"}
+    assert IDLE not in "".join(message["message"] for message in storage.tick().messages)

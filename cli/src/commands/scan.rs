@@ -47,13 +47,14 @@ const SILENCE: Duration = Duration::from_secs(10);
 ///
 /// It needs no deployment, and changes nothing. It lists instances that are idle, idle with GPU memory held
 /// (reserved), without required tags (untagged), or without the metrics to judge them by
-/// (uninstrumented); volumes that are unattached (orphaned); and reserved capacity that nothing runs in
-/// (unused-capacity). With --sagemaker also training that managed Spot could run (on-demand-training), and
-/// endpoints with few requests (low-use). It leaves out what is protected or kept by tag.
+/// (uninstrumented); volumes that are unattached (orphaned); reserved capacity that nothing runs in
+/// (unused-capacity); and Lustre file systems that no client uses (idle-file-system). With --sagemaker it also lists
+/// training that managed Spot could run (on-demand-training), and endpoints with few requests (low-use). It leaves out
+/// what is protected or kept by tag.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Needs ec2:DescribeRegions, ec2:DescribeInstances, ec2:DescribeInstanceTypes, ec2:DescribeSpotInstanceRequests, \
-ec2:DescribeVolumes, ec2:DescribeSnapshots, ec2:DescribeCapacityReservations, cloudwatch:GetMetricData and cloudwatch:ListMetrics; to judge by a \
+ec2:DescribeVolumes, ec2:DescribeSnapshots, ec2:DescribeCapacityReservations, fsx:DescribeFileSystems, cloudwatch:GetMetricData and cloudwatch:ListMetrics; to judge by a \
 deployment's configuration also cloudformation:DescribeStackResources, and s3:GetObject and s3:ListBucket on its \
 bucket. With pricing:GetProducts, prices are those of today: else those of a dated table. CloudWatch bills GetMetricData by the metric: $0.01 for 1,000.
 

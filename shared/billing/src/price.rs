@@ -5,6 +5,7 @@
 
 mod dated;
 mod document;
+mod fsx;
 pub mod list;
 mod sagemaker;
 mod storage;

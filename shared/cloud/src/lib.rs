@@ -32,6 +32,9 @@ mod replay;
 
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
-pub use observe::{gpu_offers, instances, regions, storage, unused_reservations, usage_history, volume_uses};
+pub use observe::{
+    file_system_samples, file_systems, gpu_offers, instances, regions, storage, unused_reservations, usage_history,
+    volume_uses,
+};
 pub use prices::prices;
 pub use sagemaker::observe as sagemaker;

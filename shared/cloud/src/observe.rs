@@ -2,12 +2,14 @@
 
 pub(crate) mod batch;
 mod beats;
+mod file_systems;
 mod gpu_offers;
 mod instances;
 pub(crate) mod metric_data;
 pub(crate) mod pages;
 mod regions;
 mod reservations;
+pub(crate) mod signals;
 mod storage;
 mod usage_history;
 #[cfg(test)]
@@ -21,6 +23,7 @@ use futures::future::join_all;
 use model::id::Region;
 use model::volume::SNAPSHOT_DESCRIPTION_BEGINS;
 
+pub use file_systems::{file_system_samples, file_systems};
 pub use gpu_offers::gpu_offers;
 pub(crate) use instances::DESCRIBE_TYPES;
 pub(crate) use instances::describe_instance_types;

@@ -5,6 +5,7 @@ mod act;
 pub mod budgets;
 mod bugs;
 mod delivery;
+pub mod file_systems;
 pub mod instances;
 mod job_states;
 pub mod jobs;

@@ -1,12 +1,12 @@
-//! A run about volumes, and about reserved capacity, which also costs without being used: it observes them, Curfew's snapshots, the use of
+//! A run about volumes, and about reserved capacity and file systems, which also cost without being used: it observes them, Curfew's snapshots, the use of
 //! each volume, and the notifications of earlier runs.
 //!
-//! Reservations are looked at here, by the hour: a finding needs a day, and a look costs a call in each region.
+//! Reservations and file systems are looked at here, by the hour: a finding needs a day at least, and a look costs a call in each region.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::future::{join, join_all};
+use futures::future::{join_all, join3};
 use futures::{StreamExt, stream};
 use model::capacity_reservation::CapacityReservation;
 use model::channels::account_of_topic;
@@ -15,10 +15,12 @@ use model::id::{Region, ResourceId};
 use model::observation::{Observation, Observed};
 use model::volume::{ObservedStorage, Volume, VolumeUse};
 use ports::{ConfigLoadError, Documents, JobDocuments, VolumeCloud};
+use reaping::file_systems::Inquiry;
 use reaping::policy::Policy;
-use reaping::reservations;
 use reaping::volumes::{LiveJobs, decide, is_of_interest, jobs, volume_use_queries, wants_its_source};
+use reaping::{file_systems, reservations};
 
+use crate::file_systems::{FileSystemsObservation, observe_file_systems};
 use crate::{AT_ONCE, Planned, RecalledLogs, Run, RunObservation};
 
 /// The documents in the bucket that a run about volumes reads and writes.
@@ -38,6 +40,8 @@ pub async fn plan(
     let memory = &observation.recalled.memory;
     let mut plan = decide(&observation.storage, &observation.uses, &observation.live_jobs, memory, &policy, run.now);
     plan.skipped.extend(reservations::decide(&observation.reservations, memory, &policy, run.now));
+    let FileSystemsObservation { items, uses, .. } = &observation.file_systems;
+    plan.skipped.extend(file_systems::decide(items, uses, memory, &policy, run.now));
     Ok(Planned { plan, observation, subscribers })
 }
 
@@ -51,6 +55,8 @@ pub struct VolumesObservation {
     pub uses: BTreeMap<ResourceId, VolumeUse>,
     /// The capacity reservations with unused capacity.
     pub reservations: Vec<CapacityReservation>,
+    /// The file systems, and their use.
+    pub file_systems: FileSystemsObservation,
     /// The jobs that are not finished.
     pub live_jobs: LiveJobs,
     /// The notifications of earlier runs.
@@ -75,11 +81,12 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     let source = |volume: &_| Bug::catch(|| wants_its_source(volume, &policy.config)).unwrap_or(true);
     let seen_regions = recalled.regions();
     let account = account_of_topic(&run.channels.topics.teams);
-    // A person chooses volumes and snapshots: no reservation is changed.
+    // A person chooses volumes and snapshots: no reservation and no file system is changed.
     let reserved_in = if run.chosen.is_none() { &*seen_regions } else { &[] };
-    let (mut storage, reservations) = join(
+    let (mut storage, reservations, file_systems) = join3(
         run.cloud.storage(&seen_regions, run.timeout(), is_interesting, source),
         run.cloud.unused_reservations(reserved_in, account.as_deref(), run.timeout()),
+        observe_file_systems(run.cloud, reserved_in, policy, Inquiry::OfRun, run.now, run.timeout()),
     )
     .await;
     let ObservedStorage { volumes, snapshots, .. } = &mut storage;
@@ -94,7 +101,8 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     // A region that is unseen is said once.
     let unseen: BTreeSet<Region> =
         storage.volumes.gaps.iter().filter(|gap| gap.kind.hides_region()).map(|gap| gap.region.clone()).collect();
-    storage.volumes.gaps.extend(reservations.gaps.into_iter().filter(|gap| !unseen.contains(&gap.region)));
+    let besides = reservations.gaps.into_iter().chain(file_systems.gaps.iter().cloned());
+    storage.volumes.gaps.extend(besides.filter(|gap| !unseen.contains(&gap.region)));
     let live_jobs = load_live_jobs(run.store, &storage, run.cloud.home(), run.timeout()).await;
     let live_jobs = live_jobs.with_gaps_in(&mut storage.volumes.gaps);
     let due = volume_use_queries(&storage, &live_jobs, &recalled.memory, policy, run.now);
@@ -104,7 +112,8 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     for region_uses in join_all(answers).await {
         uses.extend(region_uses.with_gaps_in(&mut storage.volumes.gaps));
     }
-    VolumesObservation { regions, storage, uses, reservations: reservations.items, live_jobs, recalled }
+    let reservations = reservations.items;
+    VolumesObservation { regions, storage, uses, reservations, file_systems, live_jobs, recalled }
 }
 
 /// The jobs of volumes that are not finished. A job that is unknown, or that there was no time for, counts as

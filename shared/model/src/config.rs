@@ -35,8 +35,8 @@ pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use projects::ProjectsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
-    GangsConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, Percent, PowerEvidence, ReservationsConfig,
-    RuleAction, TagKeys, UntaggedConfig, VolumeAction, VolumesConfig,
+    FileSystemsConfig, GangsConfig, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, Percent, PowerEvidence,
+    ReservationsConfig, RuleAction, TagKeys, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 
@@ -89,6 +89,8 @@ pub struct Config {
     pub volumes: VolumesConfig,
     /// Capacity reservations with unused capacity.
     pub reservations: ReservationsConfig,
+    /// `FSx` for Lustre file systems that nobody uses.
+    pub file_systems: FileSystemsConfig,
     /// Notebook instances, Studio apps, endpoints and jobs of `SageMaker`.
     pub sagemaker: SageMakerConfig,
     /// GPU jobs.

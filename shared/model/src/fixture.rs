@@ -16,6 +16,7 @@ use jiff::Timestamp;
 
 use crate::capacity_reservation::{CapacityReservation, ReservationKind};
 use crate::channels::Audience;
+use crate::file_system::LustreFileSystem;
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 use crate::observation::ObservedResource;
 use crate::reply_link::{LinkRecipient, ReplyLink, life};
@@ -124,6 +125,20 @@ pub fn volume() -> VolumeBuilder {
     })
     .tag("Team", "vision")
     .tag("Owner", "ada")
+}
+
+/// A file system of 1,200 GiB of team vision, made a month ago.
+pub fn file_system() -> LustreFileSystem {
+    LustreFileSystem {
+        id: "fs-0abc".into(),
+        region: "us-east-1".into(),
+        created_at: time("2026-08-01T12:20:00Z"),
+        capacity_gib: 1_200,
+        storage_type: "SSD".to_owned(),
+        deployment: "PERSISTENT_2".to_owned(),
+        throughput_mbps_per_tib: Some(125),
+        tags: [("Team", "vision"), ("Owner", "ada")].map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+    }
 }
 
 /// An open on-demand reservation of p5.48xlarge of team vision, begun a month ago, with so many instances, of which so many are unused.

@@ -13,6 +13,7 @@ pub mod digest;
 pub mod document;
 pub mod duration;
 pub mod fault;
+pub mod file_system;
 pub mod foreign;
 pub mod foreign_text;
 pub mod gang;

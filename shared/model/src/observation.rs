@@ -182,6 +182,8 @@ pub enum GapKind {
     Listing,
     /// Reserved capacity of the region may be missing from what was seen, and nothing else.
     Reservations,
+    /// File systems of the region may be missing from what was seen, and nothing else.
+    FileSystems,
     /// Something about resources of the region, or of the account, stayed unseen.
     Part,
     /// Everything was read, and nobody is known to receive what is announced.
@@ -198,6 +200,7 @@ impl GapKind {
             Self::OtherRegions => "other-regions",
             Self::Listing => "listing",
             Self::Reservations => "reservations",
+            Self::FileSystems => "file-systems",
             Self::Part => "part",
             Self::Readers => "readers",
         }
@@ -209,10 +212,10 @@ impl GapKind {
         matches!(self, Self::Region | Self::ForbiddenRegion)
     }
 
-    /// `true` if a resource that was not seen may exist all the same; not of reservations alone.
+    /// `true` if a resource that was not seen may exist all the same; not of reservations or file systems alone.
     #[must_use]
     pub const fn hides_resources(self) -> bool {
-        !matches!(self, Self::Reservations | Self::Part | Self::Readers)
+        !matches!(self, Self::Reservations | Self::FileSystems | Self::Part | Self::Readers)
     }
 }
 
@@ -223,9 +226,18 @@ mod tests {
     /// The log of notifications keeps these names: another one would notify people again.
     #[test]
     fn a_kind_of_gap_has_the_name_that_the_log_keeps() {
-        use GapKind::{ForbiddenRegion, Listing, OtherRegions, Part, Readers, Region, Reservations};
-        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, Part, Readers];
-        let names = ["region", "forbidden-region", "other-regions", "listing", "reservations", "part", "readers"];
+        use GapKind::{FileSystems, ForbiddenRegion, Listing, OtherRegions, Part, Readers, Region, Reservations};
+        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, FileSystems, Part, Readers];
+        let names = [
+            "region",
+            "forbidden-region",
+            "other-regions",
+            "listing",
+            "reservations",
+            "file-systems",
+            "part",
+            "readers",
+        ];
         assert_eq!(all.map(GapKind::as_str), names);
     }
 }

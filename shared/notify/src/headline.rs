@@ -146,6 +146,7 @@ pub(super) fn finding_headline(target: &Target, kind: FindingKind) -> Headline {
         FindingKind::RetiredFamily => "AWS retires the instance family of {}",
         FindingKind::OnDemandTraining => "Managed Spot could run what trains on demand in {}",
         FindingKind::LowUse => "Few requests reach {}",
+        FindingKind::IdleFileSystem => "No client uses {}",
         FindingKind::UnusedCapacity => "Nothing runs in reserved capacity of {}",
     };
     Headline::new(sentence, HeadlineObject::from_id(&target.resource), target.resource.as_str())

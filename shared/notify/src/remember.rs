@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use model::capacity_reservation::CapacityReservation;
 use model::channels::Audience;
+use model::file_system::LustreFileSystem;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::{AnnouncedAction, whole_second};
@@ -315,6 +316,7 @@ fn may_exist(unseen: &ResourceId, region: &Region, report: &Report) -> bool {
     let hides = |kind: GapKind| {
         kind.hides_resources()
             || kind == GapKind::Reservations && unseen.as_str().starts_with(CapacityReservation::ID_PREFIX)
+            || kind == GapKind::FileSystems && unseen.as_str().starts_with(LustreFileSystem::ID_PREFIX)
     };
     report.has_only_chosen_resources || report.gaps.iter().any(|gap| gap.region == *region && hides(gap.kind))
 }

@@ -271,6 +271,8 @@ pub enum FindingKind {
     OnDemandTraining,
     /// An endpoint has few requests.
     LowUse,
+    /// No client uses a file system.
+    IdleFileSystem,
 }
 
 impl FindingKind {
@@ -291,6 +293,7 @@ impl FindingKind {
             Self::RetiredFamily => "retired-family",
             Self::OnDemandTraining => "on-demand-training",
             Self::LowUse => "low-use",
+            Self::IdleFileSystem => "idle-file-system",
         })
     }
 }

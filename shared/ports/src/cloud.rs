@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use model::capacity_reservation::CapacityReservation;
 use model::channels::MessageTopics;
 use model::config::{Config, SeriesNames};
+use model::file_system::{FileSystemQuestion, FileSystemSignal, LustreFileSystem};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::observation::{Gap, Observation, Observed};
@@ -202,6 +203,17 @@ pub trait VolumeCloud: Cloud {
         account: Option<&str>,
         timeout: Duration,
     ) -> Observation<CapacityReservation>;
+
+    /// The `FSx` for Lustre file systems of these regions.
+    async fn file_systems(&self, regions: &[Region], timeout: Duration) -> Observation<LustreFileSystem>;
+
+    /// The answers to these questions about one region.
+    async fn file_system_samples(
+        &self,
+        region: &Region,
+        questions: &[FileSystemQuestion],
+        timeout: Duration,
+    ) -> (ActivitySamples<FileSystemSignal>, Vec<Gap>);
 }
 
 /// AWS calls of a run about `SageMaker`.

@@ -6,8 +6,10 @@
 pub mod budgets;
 mod engine;
 pub mod explain;
+pub mod file_systems;
 pub mod instances;
 pub mod job_ownership;
+mod long_window;
 pub mod policy;
 pub mod reservations;
 pub mod rules;

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::engine::{ResourceCase, ResourceFacts, catch_bug};
 
+pub use crate::file_systems::scan as file_systems;
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;
 pub use crate::reservations::scan as reservations;
@@ -142,6 +143,8 @@ pub enum FindingKind {
     OnDemandTraining,
     /// An endpoint with few requests.
     LowUse,
+    /// A file system that no client uses.
+    IdleFileSystem,
 }
 
 impl FindingKind {
@@ -157,6 +160,7 @@ impl FindingKind {
             Self::UnusedCapacity => "unused-capacity",
             Self::OnDemandTraining => "on-demand-training",
             Self::LowUse => "low-use",
+            Self::IdleFileSystem => "idle-file-system",
         }
     }
 }

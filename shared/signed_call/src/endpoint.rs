@@ -14,6 +14,7 @@ pub enum AwsService {
     CostExplorer,
     Ecr,
     EventBridge,
+    Fsx,
     Iam,
     Lambda,
     Pricing,
@@ -43,6 +44,7 @@ impl AwsService {
             Self::CostExplorer => "Cost Explorer",
             Self::Ecr => "ECR",
             Self::EventBridge => "EventBridge",
+            Self::Fsx => "FSx",
             Self::Iam => "IAM",
             Self::Lambda => "Lambda",
             Self::Pricing => "Pricing",
@@ -63,6 +65,7 @@ impl AwsService {
             Self::CostExplorer => "ce",
             Self::Ecr => "ecr",
             Self::EventBridge => "events",
+            Self::Fsx => "fsx",
             Self::Iam => "iam",
             Self::Lambda => "lambda",
             Self::Pricing => "pricing",
@@ -168,12 +171,13 @@ mod tests {
     /// The hosts that botocore has; `integration/tests/test_endpoints.py` compares it with the installed one.
     const HOSTS: &str = include_str!("endpoint/hosts.txt");
 
-    const SERVICES: [AwsService; 15] = [
+    const SERVICES: [AwsService; 16] = [
         AwsService::ApplicationAutoScaling,
         AwsService::CloudFormation,
         AwsService::CostExplorer,
         AwsService::Ecr,
         AwsService::EventBridge,
+        AwsService::Fsx,
         AwsService::Iam,
         AwsService::Lambda,
         AwsService::Pricing,

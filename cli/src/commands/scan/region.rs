@@ -7,7 +7,8 @@ use billing::price::{PriceBook, PriceDocument, PriceSource, Quote, sagemaker_typ
 use cloud::Aws;
 use cloud::operator::caller_arn;
 use execution::UsageInquiry;
-use futures::future::{join, join4};
+use execution::file_systems::{FileSystemsObservation, observe_file_systems};
+use futures::future::{join, join5};
 use jiff::Timestamp;
 use model::capacity_reservation::{CapacityReservation, ReservationKind};
 use model::gang::Gangs;
@@ -18,6 +19,7 @@ use model::notification_log::NotificationLogs;
 use model::observation::{Gap, GapKind, Observation, Observed};
 use model::usage::ActivityCache;
 use model::volume::Volume;
+use reaping::file_systems::Inquiry;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::reservations::unused_cost;
@@ -81,25 +83,29 @@ impl RegionScan<'_> {
     pub(super) async fn scan_region(self, aws: &Aws, region: Region) -> RegionFindings {
         let sagemaker =
             async { if self.sagemaker { self.scan_sagemaker(aws, &region).await } else { PartialFindings::default() } };
-        let (instances, volumes, sagemaker, reservations) = join4(
+        let (instances, volumes, sagemaker, reservations, file_systems) = Box::pin(join5(
             self.scan_instances(aws, &region),
             self.scan_volumes(aws, &region),
             sagemaker,
             self.scan_reservations(aws, &region),
-        )
+            self.scan_file_systems(aws, &region),
+        ))
         .await;
         let mut gaps = forbidden_once([instances.gaps, volumes.gaps].concat());
         gaps.extend(sagemaker.gaps);
         // A region that is unseen is said once.
         let is_unseen = gaps.iter().any(|gap| gap.kind.hides_region());
-        gaps.extend(reservations.gaps.into_iter().filter(|_| !is_unseen));
+        let besides = reservations.gaps.into_iter().chain(file_systems.gaps);
+        gaps.extend(besides.filter(|_| !is_unseen));
         let mut prices = instances.prices;
         prices.merge(volumes.prices);
         prices.merge(sagemaker.prices);
         prices.merge(reservations.prices);
         let price_gaps =
             [instances.price_gaps, volumes.price_gaps, sagemaker.price_gaps, reservations.price_gaps].concat();
-        let findings = [instances.findings, volumes.findings, sagemaker.findings, reservations.findings].concat();
+        let findings =
+            [instances.findings, volumes.findings, sagemaker.findings, reservations.findings, file_systems.findings]
+                .concat();
         RegionFindings {
             region,
             instances: instances.seen,
@@ -200,6 +206,16 @@ impl RegionScan<'_> {
         let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
         let findings = scan::reservations(&items, policy, now).with_gaps_in(&mut gaps);
         PartialFindings { findings, gaps, prices, price_gaps, ..PartialFindings::default() }
+    }
+
+    /// Beside the two lists as well.
+    async fn scan_file_systems(self, aws: &Aws, region: &Region) -> PartialFindings {
+        let Self { policy, now, .. } = self;
+        let of_region = std::slice::from_ref(region);
+        let FileSystemsObservation { items, uses, mut gaps } =
+            observe_file_systems(aws, of_region, policy, Inquiry::OfScan, now, TIMEOUT).await;
+        let findings = scan::file_systems(&items, &uses, policy, now).with_gaps_in(&mut gaps);
+        PartialFindings { findings, gaps, ..PartialFindings::default() }
     }
 
     /// The known prices, with the Price List's answers.

@@ -179,7 +179,8 @@ fn by_kind(findings: &[ScanFinding]) -> String {
             | FindingKind::Reserved
             | FindingKind::Untagged
             | FindingKind::OnDemandTraining
-            | FindingKind::LowUse => kind.as_str(),
+            | FindingKind::LowUse
+            | FindingKind::IdleFileSystem => kind.as_str(),
         };
         format!("{name} {} ({})", total.costs, total.findings)
     });

@@ -96,7 +96,7 @@ static EBS: LazyLock<Vec<StoragePrice>> = LazyLock::new(|| {
     })
 });
 
-fn price(row: &TableRow<'_>, column: &str) -> Result<u64, TableError> {
+pub(super) fn price(row: &TableRow<'_>, column: &str) -> Result<u64, TableError> {
     row.value_by(column, |usd| usd_micros(usd).filter(|usd_micros| is_believable(*usd_micros)))
 }
 

@@ -10,14 +10,19 @@ use std::time::Duration;
 use aws_sdk_ec2::Client;
 use jiff::Timestamp;
 use model::capacity_reservation::CapacityReservation;
+use model::file_system::{FileSystemQuestion, FileSystemSignal, LustreFileSystem};
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
 use model::observation::{Gap, GapKind, Observation, Observed};
+use model::sagemaker::ActivitySamples;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
 use ports::{Hosts, VolumeCloud};
 
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, described_as_curfews, filter, look_at_each, unused_reservations, volume_uses};
+use super::{
+    FILTER_VALUES_MAX, described_as_curfews, file_system_samples, file_systems, filter, look_at_each,
+    unused_reservations, volume_uses,
+};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -59,6 +64,19 @@ impl VolumeCloud for Aws {
         timeout: Duration,
     ) -> Observation<CapacityReservation> {
         unused_reservations(self, regions, account, timeout).await
+    }
+
+    async fn file_systems(&self, regions: &[Region], timeout: Duration) -> Observation<LustreFileSystem> {
+        file_systems(self, regions, timeout).await
+    }
+
+    async fn file_system_samples(
+        &self,
+        region: &Region,
+        questions: &[FileSystemQuestion],
+        timeout: Duration,
+    ) -> (ActivitySamples<FileSystemSignal>, Vec<Gap>) {
+        file_system_samples(self, region, questions, timeout).await
     }
 }
 

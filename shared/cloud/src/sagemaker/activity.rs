@@ -1,25 +1,15 @@
 //! Activity of endpoints and jobs, from `CloudWatch`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
-use jiff::{SignedDuration, Timestamp};
 use model::id::Region;
 use model::observation::Gap;
 use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
-use model::usage::Sample;
-use plan::report::RunUsage;
 use ports::SageMakerCloud;
 
 use super::observe;
 use crate::aws::Aws;
-use crate::error::{CallError, gaps};
-use crate::observe::batch::queries_max;
-use crate::observe::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, PeriodSpan, answers, not_in_full, query};
-
-/// Pages of one call, which mostly answers in one.
-const PAGES_MAX: usize = 50;
+use crate::observe::signals::ask_in_batches;
 
 impl SageMakerCloud for Aws {
     async fn sagemaker(
@@ -31,77 +21,12 @@ impl SageMakerCloud for Aws {
         observe(self, regions, timeout, wants_facts).await
     }
 
-    /// The answers to these questions about one region. A question without a full answer within `timeout` is left out, with a gap.
     async fn activity(
         &self,
         region: &Region,
         questions: &[ActivityQuestion],
         timeout: Duration,
     ) -> (ActivitySamples, Vec<Gap>) {
-        let client = self.cloudwatch(region);
-        let (mut found, mut errors) = (ActivitySamples::new(), Vec::new());
-        let all = async {
-            let client = &client;
-            let calls = batches(questions).into_iter().map(|batch| async move {
-                let asked = batch.len();
-                self.meter.add(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
-                let answered = ask(client, region, &batch).await;
-                (batch, answered)
-            });
-            let mut calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE_MAX);
-            while let Some((batch, answered)) = calls.next().await {
-                match answered {
-                    Ok(answered) => {
-                        errors.extend(not_in_full(region, batch.len() - answered.len(), batch.len()));
-                        for (place, samples) in answered {
-                            if let Some(question) = batch.get(place) {
-                                found.entry(question.resource.clone()).or_default().insert(question.signal, samples);
-                            }
-                        }
-                    }
-                    Err(error) => errors.push(error),
-                }
-            }
-        };
-        if tokio::time::timeout(timeout, all).await.is_err() {
-            errors.push(CallError::timed_out(GET_METRIC_DATA, region, timeout));
-        }
-        (found, gaps(errors))
+        ask_in_batches(self, region, questions, timeout).await
     }
-}
-
-/// Only questions about the same time share a call, so that none spans more than it needs.
-fn batches(questions: &[ActivityQuestion]) -> Vec<Vec<&ActivityQuestion>> {
-    let mut by_span: BTreeMap<(Timestamp, Timestamp, SignedDuration), Vec<&ActivityQuestion>> = BTreeMap::new();
-    for question in questions {
-        by_span.entry((question.from, question.until, question.period)).or_default().push(question);
-    }
-    let mut batches = Vec::new();
-    for ((from, until, period), questions) in by_span {
-        batches.extend(questions.chunks(queries_max(from, until, period)).map(<[&ActivityQuestion]>::to_vec));
-    }
-    batches
-}
-
-/// The samples of the questions that were answered in full, by their place.
-async fn ask(
-    client: &aws_sdk_cloudwatch::Client,
-    region: &Region,
-    batch: &[&ActivityQuestion],
-) -> Result<BTreeMap<usize, Vec<Sample>>, CallError> {
-    let Some(first) = batch.first() else { return Ok(BTreeMap::new()) };
-    let span = PeriodSpan { from: first.from, until: first.until };
-    let queries = batch.iter().enumerate();
-    let queries = queries.map(|(place, question)| query(place, &question.series, question.statistic, question.period));
-    let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
-    let complete = answers(client, region, span, queries.collect(), PAGES_MAX, |place, more| {
-        samples.entry(place).or_default().extend(more);
-    })
-    .await?;
-    samples.retain(|place, _| complete.contains(place));
-    // One that has no samples at all is answered too.
-    for place in complete {
-        samples.entry(place).or_default();
-    }
-    Ok(samples)
 }

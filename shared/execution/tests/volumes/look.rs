@@ -8,9 +8,11 @@ use execution::{Run, volumes};
 use jiff::Timestamp;
 use jobs::{Job, JobId};
 use model::capacity_reservation::CapacityReservation;
+use model::file_system::{FileSystemQuestion, FileSystemSignal, LustreFileSystem};
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::observation::{Gap, GapKind, Observation, Observed};
+use model::sagemaker::ActivitySamples;
 use model::volume::{ObservedStorage, Volume, VolumeUse, VolumeUseQuery};
 use plan::{Action, Step};
 use ports::{Hosts, JobDocuments, StoreError, Versioned, VolumeCloud};
@@ -51,6 +53,19 @@ impl VolumeCloud for Session {
         _: Duration,
     ) -> Observation<CapacityReservation> {
         Observation::default()
+    }
+
+    async fn file_systems(&self, _: &[Region], _: Duration) -> Observation<LustreFileSystem> {
+        Observation::default()
+    }
+
+    async fn file_system_samples(
+        &self,
+        _: &Region,
+        _: &[FileSystemQuestion],
+        _: Duration,
+    ) -> (ActivitySamples<FileSystemSignal>, Vec<Gap>) {
+        Default::default()
     }
 
     async fn storage(

@@ -273,6 +273,21 @@ fn optional_tag_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String
     checks::check_tag_key(&key).map(|()| key).map_err(serde::de::Error::custom)
 }
 
+/// `[file_systems]`: `FSx` for Lustre file systems that nobody uses. Curfew only notifies of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileSystemsConfig {
+    /// Time without a use by any client after which a file system is idle; zero: Curfew looks at none.
+    #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
+    pub idle_after: SignedDuration,
+}
+
+impl Default for FileSystemsConfig {
+    fn default() -> Self {
+        Self { idle_after: SignedDuration::from_hours(14 * 24) }
+    }
+}
+
 /// `[reservations]`: capacity reservations and Capacity Blocks with unused capacity. Curfew only notifies of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -202,6 +202,7 @@ mod tests {
         [limits]
         [volumes]
         [reservations]
+        [file_systems]
         [sagemaker]
         [jobs]
         [account]

@@ -22,9 +22,9 @@ pub enum ActivitySignal {
 
 /// A question about one resource.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ActivityQuestion {
+pub struct ActivityQuestion<S = ActivitySignal> {
     pub resource: ResourceId,
-    pub signal: ActivitySignal,
+    pub signal: S,
     pub series: MetricSeries,
     pub statistic: Statistic,
     /// Time that one sample is about.
@@ -36,7 +36,7 @@ pub struct ActivityQuestion {
 }
 
 /// The answers: a signal that was answered and has no samples has an empty entry; one that was not answered has none.
-pub type ActivitySamples = BTreeMap<ResourceId, BTreeMap<ActivitySignal, Vec<Sample>>>;
+pub type ActivitySamples<S = ActivitySignal> = BTreeMap<ResourceId, BTreeMap<S, Vec<Sample>>>;
 
 /// Use of a resource by somebody.
 #[derive(Debug, Clone, PartialEq)]

@@ -210,6 +210,7 @@ fn each_finding_has_its_own_headline() {
         plan::FindingKind::RetiredFamily,
         plan::FindingKind::OnDemandTraining,
         plan::FindingKind::LowUse,
+        plan::FindingKind::IdleFileSystem,
     ];
     let sentences: BTreeSet<String> = kinds.iter().map(|kind| headline(*kind).sentence.into_owned()).collect();
     assert_eq!(sentences.len(), kinds.len());

@@ -12,27 +12,21 @@
 use billing::price;
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::moment::before;
 use model::notification_log::{NotificationKey, NotificationLog};
 use model::sagemaker::{
     Activity, ActivityQuestion, ActivitySamples, ActivitySignal, ComputeJob, JobKind, LowUse, SageMakerKind,
     SageMakerResource,
 };
-use model::usage::{LAG, Statistic, UsageWindow};
+use model::usage::{Statistic, UsageWindow};
 use plan::{FindingKind, OwnerFinding};
 
 use super::SageMakerCase;
 use super::activity::{AskedResource, MetricSource};
+use crate::long_window;
+use crate::long_window::{HOUR, HOURS_OF_A_DAY};
 
 /// A shorter job gains little: it may wait for Spot capacity for as long.
 const SHORT_JOB: SignedDuration = SignedDuration::from_hours(1);
-
-/// Period of the samples of a long window.
-const HOUR: SignedDuration = SignedDuration::from_hours(1);
-
-const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
-
-const HOURS_OF_A_DAY: i64 = 24;
 
 const MANAGED_SPOT: &str = "it trains on demand and copies checkpoints to S3. If its program goes on from them, managed Spot can run \
                             the next one: set EnableManagedSpotTraining and MaxWaitTimeInSeconds. What that saves is known once such a job has ended, by its \
@@ -91,13 +85,11 @@ fn low_use(
         within.map(|(_, value)| asked.allows(signal, *value).then_some(*value)).collect()
     };
     let (requests, gpu) = (values(ActivitySignal::Requests)?, values(ActivitySignal::Gpu(0))?);
-    let hours = usize::try_from(to.duration_since(from).as_hours()).ok()?;
-    let coverage = usize::from(config.idle.coverage_min_percent.get());
-    if gpu.is_empty() || gpu.len().saturating_mul(100) < hours.saturating_mul(coverage) {
+    if !long_window::is_covered(gpu.len(), asked.window, config.idle.coverage_min_percent.get()) {
         return None;
     }
     #[expect(clippy::cast_precision_loss, reason = "a window has some thousand hours at most")]
-    let (samples, days) = (gpu.len() as f64, hours as f64 / HOURS_OF_A_DAY as f64);
+    let (samples, days) = (gpu.len() as f64, long_window::hours(asked.window) as f64 / HOURS_OF_A_DAY as f64);
     let (requests, gpu_mean_percent) = (requests.iter().sum::<f64>(), gpu.iter().sum::<f64>() / samples);
     let is_low = requests > 0.0
         && requests < f64::from(config.sagemaker.low_use_requests_per_day) * days
@@ -110,19 +102,13 @@ fn asked<'a>(resource: &'a SageMakerResource, config: &Config, now: Timestamp) -
     if config.sagemaker.low_use_requests_per_day == 0 {
         return None;
     }
-    let hour = HOUR.as_secs();
-    let last = before(now, LAG).as_second();
-    let to = Timestamp::from_second(last.saturating_sub(last.rem_euclid(hour))).ok()?;
-    let hours = config.sagemaker.low_use_window.as_hours().max(1);
-    let window = UsageWindow { from: before(to, SignedDuration::from_hours(hours)), to };
+    let window = long_window::ending_before(now, config.sagemaker.low_use_window)?;
     AskedResource::over(resource, window).filter(|asked| matches!(asked.source, MetricSource::Endpoint { .. }))
 }
 
-/// `true` around each full day of its life: a run comes by the hour.
 fn is_due(resource: &SageMakerResource, log: &NotificationLog, now: Timestamp) -> bool {
-    let hours = now.duration_since(resource.since()).saturating_add(HALF_AN_HOUR).as_hours();
-    let was_notified = log.was_notified(&resource.id, &FindingKind::LowUse.key(), &life(resource));
-    hours.rem_euclid(HOURS_OF_A_DAY) == 0 && !was_notified
+    let was_notified = || log.was_notified(&resource.id, &FindingKind::LowUse.key(), &life(resource));
+    long_window::is_asked_today(resource.since(), now) && !was_notified()
 }
 
 /// The life that a notification of low use is about: whoever changes an endpoint may change its use.
