@@ -26,7 +26,12 @@ def violations(plot: Plot, case: Case, seen: Story, faultless: Story) -> list[st
 
 def _without(seen: Story, names: set[str]) -> Story:
     worlds = [{name: one for name, one in run["world"].items() if name not in names} for run in seen["runs"]]
-    return {**seen, "runs": [{**run, "world": world} for run, world in zip(seen["runs"], worlds)]}
+    remembered = {key: {about: _without_names(of, names) for about, of in log.items()} for key, log in seen["remembered"].items()}
+    return {**seen, "runs": [{**run, "world": world} for run, world in zip(seen["runs"], worlds)], "remembered": remembered}
+
+
+def _without_names(of: Any, names: set[str]) -> Any:
+    return [name for name in of if name not in names] if isinstance(of, list) else of
 
 
 def _allowed(plot: Plot, case: Case) -> set[str]:
