@@ -96,7 +96,8 @@ pub enum StaleStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::fixture::{SageMakerBuilder, app, endpoint, notebook};
+    use model::fixture::{SageMakerBuilder, app, endpoint, notebook, volume};
+    use model::instance::Tags;
 
     fn check(seen: SageMakerBuilder, fresh: SageMakerBuilder, expect: Result<(), StaleStep>) {
         let (seen, fresh) = (seen.build(), fresh.build());
@@ -110,6 +111,30 @@ mod tests {
         check(app(), app().used(new, new), Err(StaleStep::Changed));
         check(app(), app().used(None, new), Err(StaleStep::Changed));
         check(app(), app().status(SageMakerStatus::Deleting), Err(StaleStep::AlreadyGone));
+    }
+
+    #[test]
+    fn a_volume_or_a_snapshot_that_changed_is_kept() {
+        let seen = volume().build();
+        assert_eq!(seen.still_holds(&seen.clone()), Ok(()));
+        assert_eq!(seen.still_holds(&volume().tag("curfew:protected", "").build()), Err(StaleStep::Changed));
+        for state in [VolumeState::Deleting, VolumeState::Deleted] {
+            let fresh = Volume { state, ..seen.clone() };
+            assert_eq!(seen.still_holds(&fresh), Err(StaleStep::AlreadyGone));
+        }
+        let seen = Snapshot {
+            id: "snap-1".into(),
+            region: seen.region,
+            of_volume: seen.id,
+            state: SnapshotState::Completed,
+            started_at: Timestamp::UNIX_EPOCH,
+            size_gib: seen.size_gib,
+            tags: Tags::new(),
+            description: String::new(),
+        };
+        assert_eq!(seen.still_holds(&seen.clone()), Ok(()));
+        let protected = Tags::from([("curfew:protected".to_owned(), String::new())]);
+        assert_eq!(seen.still_holds(&Snapshot { tags: protected, ..seen.clone() }), Err(StaleStep::Changed));
     }
 
     #[test]
