@@ -142,6 +142,11 @@ pub(crate) trait ResourceCase<'a>: Copy {
         }
     }
 
+    /// `true` if its owner protects or keeps it, so that a scan leaves it out.
+    fn is_exempt(self) -> bool {
+        matches!(self.immediate_skip().map(|skipped| skipped.reason), Some(SkipReason::Protected | SkipReason::Kept))
+    }
+
     fn skip(self, reason: SkipReason, active_keys: Vec<NotificationKey>) -> Skipped {
         Skipped::new(self.target(), reason, self.unjudged(active_keys))
     }
@@ -168,10 +173,18 @@ pub(crate) fn decide_each<'a, C: ResourceCase<'a>>(
     cases.sort_by_key(|case| (case.facts().region, case.facts().id));
     let mut plan = Plan { seen: cases.len(), steps: Vec::new(), skipped: Vec::new(), gaps: gaps.to_vec(), time_zone };
     for case in cases {
-        let ResourceFacts { region, id, log, .. } = case.facts();
-        PlanDecision::or_bug(region, id, log, || case.target(), || case.decide()).add_to(&mut plan);
+        PlanDecision::about(case).add_to(&mut plan);
     }
     plan
+}
+
+/// The decisions about resources that Curfew never changes: there is no step among them.
+pub(crate) fn decide_unchanged<'a, C: ResourceCase<'a>>(cases: impl Iterator<Item = C>) -> Vec<Skipped> {
+    let skipped = |case| match PlanDecision::about(case) {
+        PlanDecision::Skipped(skipped) => Some(*skipped),
+        PlanDecision::Step(_) => None,
+    };
+    cases.filter_map(skipped).collect()
 }
 
 /// Work about one resource, in which a test may plant a panic.
@@ -205,6 +218,12 @@ impl From<Skipped> for PlanDecision {
 }
 
 impl PlanDecision {
+    /// Decides about one resource by its case; see [`PlanDecision::or_bug`].
+    fn about<'a>(case: impl ResourceCase<'a>) -> Self {
+        let ResourceFacts { region, id, log, .. } = case.facts();
+        Self::or_bug(region, id, log, || case.target(), || case.decide())
+    }
+
     /// Decides about one resource. If that panics, the resource is skipped with a finding about the bug, and its entry in the log stays.
     pub(crate) fn or_bug(
         region: &Region,

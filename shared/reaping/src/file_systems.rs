@@ -21,7 +21,7 @@ use model::sagemaker::ActivitySamples;
 use model::usage::{MetricSeries, Statistic, UsageWindow};
 use plan::{FindingKind, LeftCost, OwnerFinding, ResourceMemory, SkipReason, Skipped, Target};
 
-use crate::engine::{PlanDecision, ResourceCase, ResourceFacts};
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_unchanged};
 use crate::long_window;
 use crate::policy::Policy;
 use crate::scan::{self, FoundKind, ScanFinding, find_in_each};
@@ -106,16 +106,8 @@ pub fn decide(
     now: Timestamp,
 ) -> Vec<Skipped> {
     let empty_log = NotificationLog::default();
-    let decide = |file_system| {
-        let case = FileSystemCase::new(file_system, uses, memory, &empty_log, policy, now);
-        let decision =
-            PlanDecision::or_bug(&file_system.region, &file_system.id, case.log, || case.target(), || case.decide());
-        match decision {
-            PlanDecision::Skipped(skipped) => Some(*skipped),
-            PlanDecision::Step(_) => None,
-        }
-    };
-    seen.iter().filter_map(decide).collect()
+    let case = |file_system| FileSystemCase::new(file_system, uses, memory, &empty_log, policy, now);
+    decide_unchanged(seen.iter().map(case))
 }
 
 /// Every idle file system that is neither protected nor kept.
@@ -170,10 +162,8 @@ impl<'a> FileSystemCase<'a> {
     }
 
     fn scan_finding(self) -> Option<ScanFinding> {
-        let is_exempt =
-            matches!(self.immediate_skip().map(|skip| skip.reason), Some(SkipReason::Protected | SkipReason::Kept));
         let FileSystemUse::Idle { from, to } = self.usage else { return None };
-        if is_exempt {
+        if self.is_exempt() {
             return None;
         }
         let found = FoundKind {

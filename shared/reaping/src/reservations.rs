@@ -19,7 +19,7 @@ use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs
 use model::observation::Observation;
 use plan::{FindingKind, LeftCost, OwnerFinding, ResourceMemory, SkipReason, Skipped, Target};
 
-use crate::engine::{PlanDecision, ResourceCase, ResourceFacts};
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_unchanged};
 use crate::policy::Policy;
 use crate::scan::{self, FoundKind, ScanFinding, find_in_each};
 
@@ -32,16 +32,8 @@ pub fn decide(
     now: Timestamp,
 ) -> Vec<Skipped> {
     let empty_log = NotificationLog::default();
-    let decide = |reservation| {
-        let case = ReservationCase::new(reservation, memory, &empty_log, policy, now);
-        let decision =
-            PlanDecision::or_bug(&reservation.region, &reservation.id, case.log, || case.target(), || case.decide());
-        match decision {
-            PlanDecision::Skipped(skipped) => Some(*skipped),
-            PlanDecision::Step(_) => None,
-        }
-    };
-    seen.iter().filter_map(decide).collect()
+    let case = |reservation| ReservationCase::new(reservation, memory, &empty_log, policy, now);
+    decide_unchanged(seen.iter().map(case))
 }
 
 /// Every reservation with unused capacity that is neither protected nor kept. A scan has no memory: EC2 does not say since when it is unused.
@@ -123,8 +115,7 @@ impl<'a> ReservationCase<'a> {
     }
 
     fn scan_finding(self) -> Option<ScanFinding> {
-        if matches!(self.immediate_skip().map(|skipped| skipped.reason), Some(SkipReason::Protected | SkipReason::Kept))
-        {
+        if self.is_exempt() {
             return None;
         }
         let CapacityReservation { total, unused, .. } = self.reservation;

@@ -62,10 +62,7 @@ impl InstanceCase<'_> {
 
     /// The finding about a running instance that is neither protected nor kept.
     fn scan_finding(self) -> Option<ScanFinding> {
-        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
-        if self.instance.state != InstanceState::Running
-            || matches!(skipped, Some(SkipReason::Protected | SkipReason::Kept))
-        {
+        if self.instance.state != InstanceState::Running || self.is_exempt() {
             return None;
         }
         let mut findings = self.found_by_rules();

@@ -22,8 +22,7 @@ use plan::{FindingKind, OwnerFinding};
 
 use super::SageMakerCase;
 use super::activity::{AskedResource, MetricSource};
-use crate::long_window;
-use crate::long_window::{HOUR, HOURS_OF_A_DAY};
+use crate::long_window::{self, HOUR, HOURS_OF_A_DAY};
 
 /// A shorter job gains little: it may wait for Spot capacity for as long.
 const SHORT_JOB: SignedDuration = SignedDuration::from_hours(1);

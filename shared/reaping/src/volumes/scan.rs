@@ -25,8 +25,7 @@ pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Observat
 
 impl VolumeCase<'_> {
     fn scan_finding(self) -> Option<ScanFinding> {
-        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
-        if matches!(skipped, Some(SkipReason::Protected | SkipReason::Kept)) {
+        if self.is_exempt() {
             return None;
         }
         let curfew_tags = self.curfew_tags();
