@@ -1,6 +1,6 @@
 //! `curfew doctor`: checks whether the deployment is alive and safe.
 //!
-//! It makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it. It writes nothing.
+//! The command makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it. It writes nothing.
 
 mod account;
 mod deployment;

@@ -33,16 +33,16 @@ pub async fn observe_file_systems(
     let regions = if policy.config.file_systems.idle_after.is_zero() { &[] } else { regions };
     let Observation { items, mut gaps } = cloud.file_systems(regions, timeout).await;
     let by_region = regions.iter().map(|region| async {
-        let of_region = || items.iter().filter(|one| one.region == *region);
+        let in_region = || items.iter().filter(|one| one.region == *region);
         let mut bugs = Vec::new();
         let asked =
-            of_region().filter_map(|one| or_gap((region, &one.id), &mut bugs, || questions(one, policy, inquiry, now)));
+            in_region().filter_map(|one| or_gap((region, &one.id), &mut bugs, || questions(one, policy, inquiry, now)));
         let asked: Vec<FileSystemQuestion> = asked.flatten().collect();
         if asked.is_empty() {
             return (FileSystemUses::new(), bugs);
         }
         let (answers, mut gaps) = cloud.file_system_samples(region, &asked, timeout).await;
-        let uses = of_region().filter_map(|one| {
+        let uses = in_region().filter_map(|one| {
             let usage = or_gap((region, &one.id), &mut bugs, || evaluate(one, &answers, policy, now))?;
             Some(((region.clone(), one.id.clone()), usage))
         });

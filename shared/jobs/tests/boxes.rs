@@ -78,7 +78,7 @@ struct Snapshot {
     is_deleted: bool,
 }
 
-/// Where a reconciler is.
+/// The next act of a reconciler.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Run {
     Idle,

@@ -79,14 +79,14 @@ impl PastSpendsByTeam {
         let week = |window: TimeSpan| (!is_over).then(|| covered(both(), window, window.from)).flatten();
         // A span lacks the ledgers of the months that it reaches into.
         let with_gaps = |teams: Option<BTreeMap<String, RunCost>>, window: TimeSpan| {
-            let of_previous = if window.from < previous.to { facts.unread_previous_ledgers } else { 0 };
-            let of_month = if window.to > previous.to { facts.unread_ledgers } else { 0 };
-            let unread_ledgers = u64::try_from(of_previous.saturating_add(of_month)).unwrap_or(u64::MAX);
+            let before = if window.from < previous.to { facts.unread_previous_ledgers } else { 0 };
+            let since = if window.to > previous.to { facts.unread_ledgers } else { 0 };
+            let unread_ledgers = u64::try_from(before.saturating_add(since)).unwrap_or(u64::MAX);
             teams.map(|teams| SpendsByTeam { teams, unread_ledgers })
         };
-        let of_previous = covered(facts.previous_ledgers.iter(), same_time, after(previous.from, BLIND_MAX));
+        let same_time_before = covered(facts.previous_ledgers.iter(), same_time, after(previous.from, BLIND_MAX));
         Self {
-            previous_month: with_gaps(of_previous, same_time),
+            previous_month: with_gaps(same_time_before, same_time),
             last_week: with_gaps(week(last_week), last_week),
             previous_week: with_gaps(week(previous_week), previous_week),
         }

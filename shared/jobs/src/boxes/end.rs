@@ -16,7 +16,7 @@ pub struct BoxTimes {
     pub hard_end: Timestamp,
     /// Moved by `extend`, never beyond the hard end.
     pub soft_end: Timestamp,
-    /// Before this time it does not end by idleness.
+    /// The time before which it does not end by idleness.
     pub kept_until: Timestamp,
 }
 

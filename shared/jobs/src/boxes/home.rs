@@ -25,7 +25,7 @@ pub struct Home {
     /// The volume that is true; `None` before the first `up`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<HomeVolume>,
-    /// Those that were true before, to be deleted once the volume that took their place is attached.
+    /// Volumes that were true before, to be deleted once the volume that took their place is attached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<ResourceId>,
     /// Its snapshots, the newest last.
@@ -57,7 +57,7 @@ pub struct HomeVolume {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HomeSnapshot {
     pub id: ResourceId,
-    /// What it holds: the volume after so many uses.
+    /// The content that it holds: the volume after so many uses.
     pub of: HomeState,
     pub at: Timestamp,
     /// `true` once EC2 has completed it.
@@ -73,7 +73,7 @@ pub struct HomeState {
     pub uses: u32,
 }
 
-/// What is known of EC2; `None` where it is unknown.
+/// The facts of EC2; `None` where one is unknown.
 #[derive(Debug, Clone, Default)]
 pub struct HomeFacts {
     /// The machine of the holder, if it runs.
@@ -106,7 +106,7 @@ pub enum VolumeSight {
     Lost,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HomeStep {
     /// This home is to be written, before anything else.
@@ -253,7 +253,7 @@ pub fn next_home(home: &Home, facts: &HomeFacts) -> HomeStep {
     }
 }
 
-/// For a machine, of a volume that nothing has.
+/// The next step for a machine, of a volume that nothing has.
 fn attach_or_move(
     home: &Home,
     (volume, id): (&HomeVolume, &ResourceId),
@@ -271,7 +271,7 @@ fn attach_or_move(
     }
 }
 
-/// For no machine, of a volume that nothing has.
+/// The next step without a machine, of a volume that nothing has.
 fn rest(home: &Home, volume: &HomeVolume, id: &ResourceId, facts: &HomeFacts) -> HomeStep {
     if !volume.is_unused() && home.whole_snapshot(volume).is_none() {
         return snapshot(home, volume, id, facts);

@@ -1,4 +1,4 @@
-//! Whether a box is idle: by its work, by people who are connected, and by their input.
+//! The idleness of a box: by its work, by people who are connected, and by their input.
 //!
 //! | work | connected | input within `idle` | the box |
 //! |---|---|---|---|
@@ -40,7 +40,7 @@ impl Sign {
     }
 }
 
-/// What was seen at one moment.
+/// The signs of one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     pub at: Timestamp,
@@ -65,7 +65,7 @@ pub struct IdleLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occupancy {
     InUse,
-    /// Nothing keeps it, for so long by now.
+    /// The time for which nothing has kept it.
     Idle(SignedDuration),
     Unknown,
 }

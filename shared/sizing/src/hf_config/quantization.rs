@@ -320,9 +320,10 @@ fn quantized(
 ) -> Result<QuantizedWeights, String> {
     let matrices = matrices(architecture, sparse);
     let names = |matrices: &[WeightMatrix]| matrices.iter().map(|matrix| matrix.names.len()).sum::<usize>();
-    let of_layer = matrices.iter().filter(|matrix| matrix.layer == 0).map(|matrix| matrix.names.len()).sum::<usize>();
+    let names_in_layer =
+        matrices.iter().filter(|matrix| matrix.layer == 0).map(|matrix| matrix.names.len()).sum::<usize>();
     let lists = scheme.groups.iter().filter_map(|group| group.targets.as_ref()).chain([&scheme.kept]);
-    NamePatterns::check_work(lists, names(&matrices), of_layer.saturating_mul(4))?;
+    NamePatterns::check_work(lists, names(&matrices), names_in_layer.saturating_mul(4))?;
     let (mut bytes, mut expert_bytes, mut quantized) = (0_u64, 0_u64, 0_u64);
     let mut by_layer: BTreeMap<u32, u64> = BTreeMap::new();
     let mut by_precision: BTreeMap<&str, (u64, Precision)> = BTreeMap::new();

@@ -45,6 +45,9 @@ const GATE_JOINED: [Names; 3] = [&["mlp.gate_up_proj"], &["mlp.gate_up_proj"], &
 const GPT2_MLP: [Names; 3] = [&[], &["mlp.c_fc"], &["mlp.c_proj"]];
 const NUMBERED_MLP: [Names; 3] = [&[], &["mlp.fc1"], &["mlp.fc2"]];
 
+const GPT_NEO_ATTENTION: [&[&str]; 4] =
+    [&["attn.attention.q_proj"], &["attn.attention.k_proj"], &["attn.attention.v_proj"], &["attn.attention.out_proj"]];
+
 /// Families whose names differ from those of Llama.
 const FAMILIES: [(&[&str], MatrixNames); 20] = [
     (
@@ -140,31 +143,10 @@ const FAMILIES: [(&[&str], MatrixNames); 20] = [
         },
     ),
     (&["starcoder2"], MatrixNames { mlp: GPT2_MLP, ..LLAMA }),
-    (
-        &["gpt_neo"],
-        MatrixNames {
-            attention: [
-                &["attn.attention.q_proj"],
-                &["attn.attention.k_proj"],
-                &["attn.attention.v_proj"],
-                &["attn.attention.out_proj"],
-            ],
-            mlp: GPT2_MLP,
-            ..LLAMA
-        },
-    ),
+    (&["gpt_neo"], MatrixNames { attention: GPT_NEO_ATTENTION, mlp: GPT2_MLP, ..LLAMA }),
     (
         &["exaone"],
-        MatrixNames {
-            attention: [
-                &["attn.attention.q_proj"],
-                &["attn.attention.k_proj"],
-                &["attn.attention.v_proj"],
-                &["attn.attention.out_proj"],
-            ],
-            mlp: [&["mlp.c_fc_0"], &["mlp.c_fc_1"], &["mlp.c_proj"]],
-            ..LLAMA
-        },
+        MatrixNames { attention: GPT_NEO_ATTENTION, mlp: [&["mlp.c_fc_0"], &["mlp.c_fc_1"], &["mlp.c_proj"]], ..LLAMA },
     ),
     (
         &["phi"],
