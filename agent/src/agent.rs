@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use jobs::boxes::BoxReport;
 use jobs::checkpoints::UnsavedWork;
 use jobs::telemetry::GpuTrend;
 use jobs::warning::{PendingUpload, grace, time_after_uploads};
@@ -154,6 +155,8 @@ pub(crate) struct AgentStatus {
     pub(crate) unsaved: UnsavedWork,
     pub(crate) gpus: Option<GpuWork>,
     pub(crate) trend: GpuTrend,
+    /// The box, once people can log in.
+    pub(crate) gpu_box: Option<BoxReport>,
 }
 
 #[derive(Debug)]

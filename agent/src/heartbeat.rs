@@ -134,6 +134,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         gpus: status.gpus,
         trend: status.trend,
         work,
+        gpu_box: status.gpu_box,
     };
     agent.store.beat(&agent.identity.job, &heartbeat).await
 }

@@ -50,6 +50,10 @@ pub enum AgentWarningKind {
     LeftRunning,
     /// A GPU of the machine does not work.
     Gpu,
+    /// Nobody uses the box, so it ends soon.
+    BoxIdle,
+    /// Whether anybody uses the box cannot be judged.
+    BoxUnknown,
     /// The agent had to give up. The exit record says so, and no heartbeat.
     Broken,
     /// A kind that only another version of the agent knows.
@@ -77,6 +81,8 @@ impl AgentWarningKind {
             Self::LostAtSignal => "lost-at-signal",
             Self::LeftRunning => "left-running",
             Self::Gpu => "gpu",
+            Self::BoxIdle => "box-idle",
+            Self::BoxUnknown => "box-unknown",
             Self::Broken => "broken",
             Self::Other => "other",
         }

@@ -107,6 +107,7 @@ pub(crate) mod tests {
             gpus: None,
             trend: crate::telemetry::GpuTrend::default(),
             work: crate::WorkSigns::default(),
+            gpu_box: None,
         }
     }
 

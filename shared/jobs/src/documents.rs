@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use model::fault::{InvalidValue, one_line};
 use serde::{Deserialize, Serialize};
 
+use super::boxes::BoxReport;
 use super::telemetry::{GpuTrend, GpuWork};
 use super::{AgentWarning, JobId, WorkSigns};
 
@@ -190,6 +191,9 @@ pub struct Heartbeat {
     /// The signs of work.
     #[serde(default, skip_serializing_if = "WorkSigns::is_empty")]
     pub work: WorkSigns,
+    /// The box, once people can log in.
+    #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
+    pub gpu_box: Option<BoxReport>,
 }
 
 impl Heartbeat {
@@ -228,6 +232,7 @@ impl Heartbeat {
                 .map(|work| GpuWork { instance: clean_machine_text(work.instance.as_str()).as_str().into(), ..work }),
             trend: self.trend.shown(),
             work: self.work.shown(),
+            gpu_box: self.gpu_box.map(BoxReport::shown),
             ..self
         }
     }

@@ -7,6 +7,7 @@ use model::id::ResourceId;
 use model::instance::InstanceState;
 use model::rule::Rule;
 
+use super::boxes::{BoxFacts, ExtendRequest};
 use super::{CancelRequest, DependencyState, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
 
 /// The facts about a job. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
@@ -41,6 +42,12 @@ pub struct JobFacts {
     /// Number of earlier members of its sweep that are unfinished, where it waits for its turn. Ends are final, so an old number is never
     /// too low.
     pub earlier_members: Option<u32>,
+    /// The box that the job is.
+    pub gpu_box: Option<BoxFacts>,
+    /// The time at which its agent last found it in use: the word of its machine.
+    pub box_in_use_at: Option<Timestamp>,
+    /// A person's request to extend it. `Some(None)`: there is none.
+    pub extend: Option<Option<ExtendRequest>>,
     /// Result of the effect of the previous round.
     pub answer: Option<EffectResult>,
 }
@@ -177,4 +184,8 @@ pub struct NeededFacts {
     pub dependencies: bool,
     /// [`JobFacts::earlier_members`].
     pub earlier_members: bool,
+    /// [`JobFacts::gpu_box`].
+    pub gpu_box: bool,
+    /// [`JobFacts::extend`].
+    pub extend: bool,
 }

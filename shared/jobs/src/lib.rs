@@ -59,6 +59,7 @@ pub mod warning;
 mod workdir;
 mod worst_case;
 
+use boxes::BoxState;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::money::{Amount, Rate};
@@ -155,6 +156,9 @@ pub struct Job {
     pub owner: Option<String>,
     /// The terms of the spec, without those that only the machine needs.
     pub terms: JobTerms,
+    /// The box that it is; `None`: a job with a command.
+    #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
+    pub gpu_box: Option<BoxState>,
     /// Time at which the job was accepted.
     pub submitted_at: Timestamp,
     /// The latest attempt; 0 before the first. Each requested launch is one, with or without a machine: a delayed request may still be carried out
@@ -282,10 +286,12 @@ impl Job {
     #[must_use]
     pub fn submitted(job: JobId, owner: Option<String>, terms: JobTerms, now: Timestamp) -> Self {
         let deadline = terms.deadline_decides().then(JobDeadline::default);
+        let gpu_box = terms.gpu_box.as_ref().map(|gpu_box| BoxState::new(gpu_box, now));
         Self {
             job,
             owner,
             terms,
+            gpu_box,
             submitted_at: now,
             attempt: 0,
             machines: 0,

@@ -4,6 +4,7 @@
 //! [`retry`] after its command has failed, [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
 //! money is left.
 
+mod boxes;
 mod deadline;
 mod dependencies;
 mod launch;
@@ -54,8 +55,10 @@ type JobDecision = (Job, Vec<Effect>);
 pub fn needed_facts(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
     let ran = job.attempt > 0;
     let previous_attempt = job.previous_attempt.is_some();
+    let is_box = job.gpu_box.is_some();
     match &job.phase {
-        Phase::Running(_) if warned => NeededFacts::default(),
+        // Whether a box comes up again depends on whether it was in use.
+        Phase::Running(_) if warned => NeededFacts { heartbeat: is_box, ..NeededFacts::default() },
         Phase::Launching(launching) => {
             let is_old = !warned && now.duration_since(launching.at) >= LAUNCH_IS_OLD_AFTER;
             NeededFacts { head: is_old && ran, cancel: is_old, ..NeededFacts::default() }
@@ -67,8 +70,9 @@ pub fn needed_facts(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
             heartbeat: true,
             exit: true,
             cancel: true,
-            dependencies: false,
-            earlier_members: false,
+            gpu_box: is_box,
+            extend: is_box,
+            ..NeededFacts::default()
         },
         Phase::Interrupted(_) => NeededFacts {
             machine: true,
@@ -88,13 +92,16 @@ pub fn needed_facts(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
         Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => {
             let dependencies = !job.waits_for.is_empty();
             let earlier_members = job.awaits_turn().is_some();
-            let waits = NeededFacts { dependencies, earlier_members, ..NeededFacts::default() };
+            let waits = NeededFacts { dependencies, earlier_members, gpu_box: is_box, ..NeededFacts::default() };
             NeededFacts { previous_attempt, head: ran, cancel: true, ..waits }
         }
         Phase::Ended(ended) if ended.closed => NeededFacts::default(),
-        Phase::Ended(ended) => {
-            NeededFacts { machine: ended.machine.is_some(), previous_attempt, ..NeededFacts::default() }
-        }
+        Phase::Ended(ended) => NeededFacts {
+            machine: ended.machine.is_some(),
+            previous_attempt,
+            gpu_box: is_box,
+            ..NeededFacts::default()
+        },
     }
 }
 
@@ -120,6 +127,10 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     if let Some(why) = over::never_read(&job, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
+    let job = match boxes::tend(job, facts, now) {
+        ControlFlow::Continue(job) => job,
+        ControlFlow::Break(decided) => return decided,
+    };
     let mut job = match dependencies::await_others(job, facts, now) {
         ControlFlow::Continue(job) => job,
         ControlFlow::Break(waits) => return waits,

@@ -3,6 +3,7 @@
 
 mod ended;
 mod faults;
+mod gpu_box;
 mod member;
 
 use std::borrow::Cow;
@@ -71,7 +72,10 @@ impl Job {
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.draft_lost()?,
             // People were notified of the failed launches in a row; they are notified of the next one once its machine sends a heartbeat.
             Phase::Running(_) if self.launches_without_heartbeat > 1 => return None,
-            Phase::Running(placed) => self.draft_running(placed),
+            Phase::Running(placed) => match &self.gpu_box {
+                Some(gpu_box) => self.draft_box(gpu_box, placed),
+                None => self.draft_running(placed),
+            },
             Phase::Interrupted(replacing) => self.draft_interrupted(replacing),
             Phase::Waiting(waiting) => self.draft_waiting(waiting),
             Phase::Retrying(waiting) => self.draft_retrying(waiting),

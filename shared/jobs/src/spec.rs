@@ -16,6 +16,7 @@ use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
+use super::boxes::BoxTerms;
 use super::gpu_type::check_gpu_type;
 use super::{ContainerImage, InputSpec, JobId, JobName, ParameterSweep, Shell, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
@@ -67,6 +68,8 @@ pub struct Workload {
     pub after: Vec<String>,
     /// `[limits] idle`: the job ends once every GPU has been idle for so long.
     pub idle_max: Option<SignedDuration>,
+    /// `[box]`: instead of a command people work on the machine.
+    pub is_box: bool,
 }
 
 /// The limits of a job, and the machines on which it runs: all that launching needs.
@@ -96,6 +99,9 @@ pub struct JobTerms {
     pub retries: u32,
     /// `[checkpoint]`; `None`: it begins at zero with each attempt.
     pub checkpoint: Option<CheckpointSpec>,
+    /// `[box]`; `None`: a job with a command.
+    #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
+    pub gpu_box: Option<BoxTerms>,
     /// `[machine]`.
     pub machine: MachineSpec,
     /// The region of the state bucket, which holds the checkpoints; `None`: unknown.

@@ -235,9 +235,11 @@ impl Model for BoxModel {
 
     fn init_states(&self) -> Vec<World> {
         let gpu_box = GpuBox {
-            owner: "ada".to_owned(),
-            public_key: "ssh-ed25519 AAAA".to_owned(),
+            name: "vision/up".to_owned(),
+            owner: None,
+            region: "us-east-1".into(),
             holder: None,
+            down_since: None,
             home: Home::new(200),
         };
         let (machines, volumes, snapshots) = (Vec::new(), Vec::new(), Vec::new());
@@ -297,7 +299,7 @@ impl Model for BoxModel {
             }
             Action::Release => {
                 let holder = job(world.holder()?);
-                let released = world.gpu_box.released_by(&holder);
+                let released = world.gpu_box.released_by(&holder, Timestamp::UNIX_EPOCH);
                 let early = GpuBox { holder: None, ..world.gpu_box.clone() };
                 let is_early = self.planted == Some(PlantedFault::ReleasedEarly);
                 world.gpu_box = if is_early { released.unwrap_or(early) } else { released? };

@@ -14,6 +14,8 @@ use model::money::Rate;
 
 const PAGE: &str = include_str!("../../../docs/jobs.md");
 
+const BOX: &str = "owner = \"ada@example.com\"\n";
+
 const LEAST: &str = "owner = \"ada@example.com\"\ncommand = \"python3 train.py\"\n";
 
 fn now() -> Timestamp {
@@ -27,8 +29,8 @@ fn read(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
     JobSpec::read(text, "x", Some(&"vision".into()), &config, &"us-east-1".into(), now())
 }
 
-/// The documents: defaults, those of `[checkpoint]`, examples of the rest, a job whose deadline decides, and one without GPUs.
-fn documents() -> [&'static str; 5] {
+/// The documents: defaults, those of `[checkpoint]`, examples of the rest, a job whose deadline decides, one without GPUs, and a box.
+fn documents() -> [&'static str; 6] {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     blocks.try_into().unwrap_or_else(|other: Vec<&str>| panic!("{} documents", other.len()))
 }
@@ -87,7 +89,9 @@ fn every_key_has_a_row_and_stands_in_a_document() {
     assert!(accepted.contains("command") && accepted.contains("machine.outputs"), "{accepted:?}");
     let documented: BTreeSet<String> = rows("Keys").into_keys().map(str::to_owned).collect();
     assert_eq!(documented, accepted, "documented on the left, accepted on the right");
-    let shown: BTreeSet<String> = documents().into_iter().flat_map(keys_of).collect();
+    let mut shown: BTreeSet<String> = documents().into_iter().flat_map(keys_of).collect();
+    // It stands beside `until` in words.
+    shown.insert("box.for".to_owned());
     assert_eq!(shown, accepted, "shown on the left, accepted on the right");
 }
 
@@ -137,9 +141,11 @@ fn the_documented_defaults_are_the_defaults() {
 
 #[test]
 fn the_documented_examples_are_accepted() {
-    let [_, _, examples, deadline, cpu] = documents();
+    let [_, _, examples, deadline, cpu, gpu_box] = documents();
     assert!(read(&format!("{LEAST}{cpu}")).unwrap().terms.is_cpu_job());
     assert!(read(&format!("{LEAST}{deadline}")).unwrap().terms.deadline_decides());
+    let gpu_box = read(&format!("{BOX}{gpu_box}\nfor = \"10h\""));
+    assert_eq!(gpu_box.unwrap_err().len(), 1, "two ends");
     let spec = read(&format!("{LEAST}{examples}")).unwrap();
     assert!(
         spec.work.setup.is_some()
@@ -155,6 +161,12 @@ fn takes(key: &str, value: &str) -> bool {
         Some(("gpu", "count")) if value == "0" => format!("{LEAST}[gpu]\ncount = 0\n[machine]\nvcpus = 1\n"),
         Some(("machine", name @ ("vcpus" | "memory_gib"))) => {
             format!("{LEAST}[gpu]\ncount = 0\n[machine]\n{name} = {value}\n")
+        }
+        Some(("box", name)) => {
+            let [.., gpu_box] = documents();
+            let others = gpu_box.lines().filter(|line| !line.starts_with("home_gib"));
+            let others: String = others.map(|line| format!("{line}\n")).collect();
+            format!("{BOX}{others}{name} = {value}\n")
         }
         Some((section, name)) => format!("{LEAST}[{section}]\n{name} = {value}\n"),
         None => format!("{LEAST}{key} = {value}\n"),
@@ -173,7 +185,7 @@ fn the_documented_ranges_are_those_that_are_taken() {
         assert!(least == 0 || !takes(key, &(least - 1).to_string()), "{key} takes less than {least}");
         seen += 1;
     }
-    assert_eq!(seen, 9, "ranges that were understood");
+    assert_eq!(seen, 10, "ranges that were understood");
     assert!(takes("limits.max_runtime", "\"15m\"") && !takes("limits.max_runtime", "\"14m59s\""));
     assert!(takes("limits.idle", "\"5m\"") && takes("limits.idle", "\"7d\"") && !takes("limits.idle", "\"4m\""));
 }

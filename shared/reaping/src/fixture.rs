@@ -231,6 +231,7 @@ pub fn jobs(phase: Phase) -> JobStates {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

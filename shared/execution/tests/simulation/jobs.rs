@@ -174,6 +174,7 @@ fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

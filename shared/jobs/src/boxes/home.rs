@@ -138,7 +138,8 @@ pub enum HomeEffect {
 }
 
 /// The reason for which nothing can be done now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HomeWait {
     /// EC2 did not say what has to be known.
     Unknown,

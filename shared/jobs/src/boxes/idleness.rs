@@ -17,6 +17,9 @@ use jiff::{SignedDuration, Timestamp};
 /// The longest time that one look can add to the clock. A machine that slept, or an agent that stood still, has not seen the time between.
 const LOOK_MAX: SignedDuration = SignedDuration::from_mins(2);
 
+/// A connection without input keeps a box for so long.
+pub const ATTACHED_MAX: SignedDuration = SignedDuration::from_hours(4);
+
 /// Unknown for so long, it is reported.
 const REPORTED_AFTER: SignedDuration = SignedDuration::from_hours(1);
 

@@ -85,6 +85,7 @@ fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
         gpus: None,
         trend: crate::telemetry::GpuTrend::default(),
         work: WorkSigns::default(),
+        gpu_box: None,
     };
     assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
     assert_eq!(Heartbeat { gpu_percent: Some(100.0), ..beat(2, None) }.check(2), Ok(()));

@@ -19,6 +19,7 @@ fn job(owner: Option<&str>, tags: &[(&str, &str)]) -> Job {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

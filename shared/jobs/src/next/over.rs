@@ -7,6 +7,7 @@ use super::limits::{TimeLeft, after, use_up};
 use super::place::is_without_progress;
 use super::run::lowest_cost;
 use super::{ABSENT_AFTER, JobDecision, is_going, note, retry, terminate_previous_machine};
+use crate::boxes::BoxFacts;
 use crate::{
     Effect, EffectResult, ExitReason, HeadResult, Job, JobEnd, JobFacts, JobMachine, JobResult, MachineSight, Phase,
     TransitionKind,
@@ -123,7 +124,8 @@ pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Time
     if matches!(facts.answer, Some(EffectResult::Released(true))) {
         ended.released = true;
     }
-    ended.closed = ended.machine.is_none() && job.previous_attempt.is_none() && ended.released;
+    let has_box = job.gpu_box.is_some() && facts.gpu_box != Some(BoxFacts::Free);
+    ended.closed = ended.machine.is_none() && job.previous_attempt.is_none() && ended.released && !has_box;
     let effects = effects(&job, &ended, facts, now);
     job.phase = Phase::Ended(ended);
     (job, effects)

@@ -5,7 +5,8 @@ use model::money::{Amount, Rate};
 
 use super::launch::{self, choose};
 use super::limits::{TimeLeft, after};
-use super::{JobDecision, deadline, no_capacity, note, over, stay};
+use super::{JobDecision, boxes, deadline, no_capacity, note, over, stay};
+use crate::transfer::CostMax;
 use crate::{
     Capacity, Effect, EffectResult, ExitReason, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold,
     Phase, Ranking, ReserveResult, TransitionKind, clean_machine_text,
@@ -132,15 +133,31 @@ fn wanted(job: &Job, now: Timestamp) -> JobReservation {
     candidates.fold(none, |most, candidate| {
         let cost_max = candidate.cost_max();
         let left = TimeLeft::on_machine(job, cost_max, now);
-        let seconds = u64::try_from(left.seconds).unwrap_or(0);
+        let end = left.end(now);
+        let end = boxes::reserved_until(job, end).unwrap_or(end);
+        let one = wanted_until(cost_max, end, number, now);
         JobReservation {
-            rate: most.rate.max(cost_max.rate),
-            transfer_usd: most.transfer_usd.max(cost_max.once),
-            usd: most.usd.max(cost_max.amount(seconds).rounded_up_to(1)),
-            until: most.until.max(after(left.end(now), RESERVED_BEYOND)),
+            rate: most.rate.max(one.rate),
+            transfer_usd: most.transfer_usd.max(one.transfer_usd),
+            usd: most.usd.max(one.usd),
+            until: most.until.max(one.until),
             ..most
         }
     })
+}
+
+/// Returns the reservation for a machine of that cost that runs until `end`.
+pub(super) fn wanted_until(cost_max: CostMax, end: Timestamp, number: u32, now: Timestamp) -> JobReservation {
+    let seconds = u64::try_from(end.duration_since(now).as_secs()).unwrap_or(0);
+    JobReservation {
+        number,
+        rate: cost_max.rate,
+        transfer_usd: cost_max.once,
+        usd: cost_max.amount(seconds).rounded_up_to(1),
+        until: after(end, RESERVED_BEYOND),
+        granted: false,
+        released: false,
+    }
 }
 
 /// Money first.

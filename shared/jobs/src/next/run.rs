@@ -8,7 +8,7 @@ use model::rule::Rule;
 
 use super::limits::{TimeLeft, after, latest_end, use_up};
 use super::place::{self, RANKING_IS_OLD_AFTER};
-use super::{ABSENT_AFTER, JobDecision, deadline, is_going, launch, note, over, spot_return, stay};
+use super::{ABSENT_AFTER, JobDecision, boxes, deadline, is_going, launch, note, over, spot_return, stay};
 use crate::facts::BY_HAND;
 use crate::transfer::CostMax;
 use crate::{
@@ -125,6 +125,8 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     let is_overdue = now.duration_since(placed.ends_at) >= OVERDUE_AFTER;
     // An unreadable result may be the reason for the missing heartbeats.
     let without_heartbeat = heartbeat_loss(placed, facts, now).filter(|_| facts.head.is_some());
+    // With a person inside, that its agent is silent ends no box.
+    let without_heartbeat = without_heartbeat.filter(|lost| job.gpu_box.is_none() || *lost == LossReason::NoHeartbeat);
     let lost = is_overdue.then_some(LossReason::Overdue).or(without_heartbeat);
     let may_leave = facts.head.is_some() && facts.machine_hold.is_none();
     let lost = lost.or((may_leave && deadline::leaves_spot(&job, placed, now)).then_some(LossReason::Deadline));
@@ -319,6 +321,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
     let seen = if is_older { &facts.previous_attempt } else { &facts.machine };
     job.previous_attempt = if is_older { older } else { newer };
     job.phase = Phase::Submitted;
+    let stays_down = boxes::stays_down(&job, loss.how, facts, now);
     let why = format!("{} {}", machine.instance, loss.how.describe());
     let noted = note(&job, TransitionKind::Lost(machine.instance.clone(), loss.how), why);
     let is_fresh = job.ranking.as_ref().is_some_and(|one| now.duration_since(one.at) < RANKING_IS_OLD_AFTER);
@@ -335,6 +338,10 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
         cancel: facts.cancel.clone(),
         ..JobFacts::default()
     };
+    if let Some((result, why)) = stays_down {
+        let (job, effects) = over::end(job, result, why, &facts, now);
+        return (job, std::iter::once(noted).chain(effects).collect());
+    }
     let (job, effects) = match (may_go_on, is_without_heartbeat, is_at_hand) {
         (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
         (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),

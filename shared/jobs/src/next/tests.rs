@@ -1,5 +1,6 @@
 //! One `check`: what is given, and in a line where the job stands then, and what is done.
 
+mod boxes;
 mod deadline;
 mod denials;
 mod dependencies;

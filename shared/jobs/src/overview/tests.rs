@@ -122,6 +122,7 @@ fn a_step_has_the_time_that_its_own_heartbeat_says() {
     let beat = |attempt, step| Heartbeat {
         attempt,
         work: WorkSigns { step_seconds: Some(600), ..WorkSigns::default() },
+        gpu_box: None,
         ..crate::completion::tests::heartbeat(Some(step), None)
     };
     let check = |beat: Heartbeat, expect: Option<&str>| {

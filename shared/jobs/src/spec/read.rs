@@ -1,6 +1,7 @@
 //! Reading of a spec: the meaning of its document.
 
 mod cpu_job;
+mod gpu_box;
 mod inputs;
 mod limits;
 mod machine;
@@ -67,13 +68,14 @@ impl JobSpec {
         let mut terms = JobTerms {
             gpu,
             spot: judge.spot(&written.spot),
-            max_runtime_seconds: judge.max_runtime(&written.limits, config),
+            max_runtime_seconds: judge.max_runtime(&written, config),
             finish_by: judge.deadline(&written.limits, now),
             estimated_runtime_seconds: judge.estimated_runtime(&written, config),
             max_usd: judge.max_usd(&written.limits, sweep.as_ref()),
             max_rate: judge.rate(&["limits", "max_usd_per_hour"], written.limits.max_usd_per_hour),
             retries: judge.some(&["retries"], written.retries, 0, [0, checks::RETRIES_MAX]),
             checkpoint: judge.checkpoint(&written, config, checks::own_directory),
+            gpu_box: judge.gpu_box(&written, now),
             machine: judge.machine(written.machine, team, config, bucket_region),
             tags: written.tags,
             bucket_region: Some(bucket_region.clone()),
@@ -216,7 +218,9 @@ impl SpecValidator<'_> {
         parameters: Vec<(String, String)>,
         directory: impl Fn(&str) -> Result<(), InvalidValue>,
     ) -> Option<Workload> {
+        let is_box = written.gpu_box.is_some();
         match &written.command {
+            None if is_box => {}
             None => self.report_missing(
                 &["command"],
                 "it is missing: write the command to run, such as `command = \"python train.py\"`",
@@ -255,7 +259,7 @@ impl SpecValidator<'_> {
         self.check(&["machine", "user"], machine.user.as_deref().map_or(Ok(()), checks::user));
         self.list(&["machine", "outputs"], &machine.outputs, checks::path);
         Some(Workload {
-            command: written.command.clone()?,
+            command: if is_box { String::new() } else { written.command.clone()? },
             setup: written.setup.clone(),
             shell,
             container,
@@ -269,6 +273,7 @@ impl SpecValidator<'_> {
             metadata: machine.metadata,
             after: written.after.clone(),
             idle_max: self.idle_max(&written.limits),
+            is_box,
         })
     }
 

@@ -1,5 +1,6 @@
 mod any;
 mod cpu_job;
+mod gpu_box;
 mod refused;
 mod refused_places;
 mod sized_model;
@@ -97,6 +98,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
             metadata: false,
             after: Vec::new(),
             idle_max: None,
+            is_box: false,
         }
     );
     let terms = JobTerms {
@@ -108,6 +110,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: Some("us-east-1".into()),
         checkpoint: None,

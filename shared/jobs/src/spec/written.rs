@@ -38,6 +38,8 @@ pub(super) struct RawSpec {
     pub(super) spot: RawSpot,
     pub(super) limits: RawLimits,
     pub(super) checkpoint: Option<RawCheckpoint>,
+    #[serde(rename = "box")]
+    pub(super) gpu_box: Option<RawBox>,
     pub(super) inputs: Vec<RawInput>,
     pub(super) machine: RawMachine,
 }
@@ -119,6 +121,20 @@ pub(super) struct RawCheckpoint {
     pub(super) signal: Option<String>,
 }
 
+/// `[box]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawBox {
+    pub(super) public_key: Option<String>,
+    pub(super) home_gib: Option<u32>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) idle: Option<SignedDuration>,
+    #[serde(deserialize_with = "some_moment")]
+    pub(super) until: Option<String>,
+    #[serde(rename = "for", deserialize_with = "some_duration")]
+    pub(super) lasts: Option<SignedDuration>,
+}
+
 /// One of `[[inputs]]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -149,7 +165,7 @@ pub(super) struct RawMachine {
 
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
-    let sections: [(&str, &[&str]); 7] = [
+    let sections: [(&str, &[&str]); 8] = [
         (
             "",
             &[
@@ -163,6 +179,7 @@ fn every_key() -> Vec<String> {
                 "retries",
                 "after",
                 "resume_from",
+                "box",
                 "sweep",
                 "member",
                 "tags",
@@ -196,6 +213,7 @@ fn every_key() -> Vec<String> {
             &["max_runtime", "finish_by", "within", "estimated_runtime", "max_usd", "max_usd_per_hour", "idle"],
         ),
         ("checkpoint.", &["dir", "every", "keep", "size_gb", "total_steps", "include", "exclude", "signal"]),
+        ("box.", &["public_key", "home_gib", "idle", "until", "for"]),
         (
             "machine.",
             &[

@@ -69,6 +69,7 @@ pub(crate) fn submitted() -> Job {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {

@@ -197,6 +197,7 @@ fn beat(gpu_percent: Option<f64>) -> Heartbeat {
         gpus: None,
         trend: ::jobs::telemetry::GpuTrend::default(),
         work: ::jobs::WorkSigns::default(),
+        gpu_box: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Documents that only a job's agent writes.
 
+use jobs::boxes::{BoxState, BoxTerms};
 use jobs::keys::{JobDocument, document_key, outputs_folder};
 use jobs::{ExitRecord, Head, Heartbeat, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use serde::Deserialize;
@@ -15,11 +16,15 @@ use crate::{BYTES_MAX, MachineDocuments as _, Store, StoreError, Versioned};
 struct StateExcerpt {
     job: JobId,
     terms: TermsExcerpt,
+    #[serde(rename = "box", default)]
+    gpu_box: Option<BoxState>,
 }
 
 #[derive(Deserialize)]
 struct TermsExcerpt {
     checkpoint: Option<CheckpointExcerpt>,
+    #[serde(rename = "box", default)]
+    gpu_box: Option<BoxTerms>,
 }
 
 #[derive(Deserialize)]
@@ -33,12 +38,25 @@ impl Store {
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
     pub async fn read_keep(&self, job: &JobId) -> Result<Option<u32>, StoreError> {
+        let state = self.read_excerpt(job).await?;
+        Ok(state.and_then(|state| state.terms.checkpoint).map(|checkpoint| checkpoint.keep))
+    }
+
+    /// Reads the terms of a box, as accepted, and what has become of them; `None` if there is no such job, or it is no box.
+    ///
+    /// # Errors
+    /// As [`Store::read_keep`].
+    pub async fn read_box_state(&self, job: &JobId) -> Result<Option<(BoxTerms, BoxState)>, StoreError> {
+        Ok(self.read_excerpt(job).await?.and_then(|state| state.terms.gpu_box.zip(state.gpu_box)))
+    }
+
+    async fn read_excerpt(&self, job: &JobId) -> Result<Option<StateExcerpt>, StoreError> {
         let key = document_key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else { return Ok(None) };
         let address = self.bucket.address(&key);
         let state: StateExcerpt = read(&object.bytes, &address, IF_STATE_IS_LOST)?;
         is_at_home(state.job == *job, &state.job, &address, IF_STATE_IS_LOST)?;
-        Ok(state.terms.checkpoint.map(|checkpoint| checkpoint.keep))
+        Ok(Some(state))
     }
 
     /// The fence with its version; an absent one has no attempt.

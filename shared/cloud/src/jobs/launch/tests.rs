@@ -56,6 +56,7 @@ fn terms(machine: MachineSpec) -> JobTerms {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

@@ -81,6 +81,7 @@ fn terms(types: &[&str], machine: MachineSpec) -> JobTerms {
         estimated_runtime_seconds: None,
         max_usd: None,
         max_rate: None,
+        gpu_box: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

@@ -31,8 +31,8 @@ fn any_state() -> impl Strategy<Value = Job> {
     let seconds = || select(vec![i64::MIN, -1, 0, 899, 900, 8 * HOUR, i64::MAX]);
     let usd = || select(vec![0, 1, 1_000_000, u64::MAX]);
     let counts = || select(vec![0, 1, u32::MAX]);
-    (select(states), (seconds(), seconds(), usd(), usd()), (counts(), counts(), counts()), any::<[bool; 3]>()).prop_map(
-        |(mut job, (max, used, max_usd, rate_max), (attempt, passes, without), [ranked, reserved, dear])| {
+    (select(states), (seconds(), seconds(), usd(), usd()), (counts(), counts(), counts()), any::<[bool; 4]>()).prop_map(
+        |(mut job, (max, used, max_usd, rate_max), (attempt, passes, without), [ranked, reserved, dear, is_box])| {
             job.terms.max_runtime_seconds = max;
             job.terms.max_usd = Some(Amount::from_usd_micros(max_usd));
             job.used.seconds = used;
@@ -43,7 +43,7 @@ fn any_state() -> impl Strategy<Value = Job> {
             for candidate in job.ranking.iter_mut().flat_map(|ranking| &mut ranking.candidates).filter(|_| dear) {
                 candidate.rate_max = Rate::from_usd_micros_per_hour(rate_max);
             }
-            job
+            if is_box { super::boxes::of(job) } else { job }
         },
     )
 }
@@ -121,9 +121,18 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
     let reaped = select(vec![None, Some(Rule::Expired), Some(Rule::Untagged)]);
     let hold = select(vec![None, Some(MachineHold::Protected), Some(MachineHold::Observing)]);
     let seen = (any_sight(), any_sight(), reaped, hold);
-    ((any::<bool>(), warned), seen, heads, beat, exits, cancel, any_answer()).prop_map(
+    let holder = || boxes::BoxHolder { job: submitted().job.job, since: noon_plus(0) };
+    let gpu_box = select(vec![
+        None,
+        Some(boxes::BoxFacts::Held { home: None, wait: None }),
+        Some(boxes::BoxFacts::HeldBy(holder())),
+        Some(boxes::BoxFacts::Elsewhere("eu-west-1".into())),
+        Some(boxes::BoxFacts::Free),
+    ]);
+    let extend = proptest::option::of(proptest::option::of(any_moment()));
+    ((any::<bool>(), warned, gpu_box, extend), seen, heads, beat, exits, cancel, any_answer()).prop_map(
         |(
-            (may_act, warned),
+            (may_act, warned, gpu_box, extend),
             (machine, previous_attempt, reaped, machine_hold),
             head,
             heartbeat,
@@ -146,6 +155,10 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 cancel,
                 dependencies: BTreeMap::new(),
                 earlier_members: None,
+                gpu_box,
+                box_in_use_at: heartbeat.flatten(),
+                extend: extend
+                    .map(|until| until.map(|until| boxes::ExtendRequest { at: noon_plus(HOUR), until, by: None })),
                 answer,
             }
         },

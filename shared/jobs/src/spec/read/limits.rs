@@ -5,6 +5,7 @@ use model::config::{Config, JOB_IDLE_MAX, JOB_IDLE_MIN};
 use model::money::Amount;
 use model::{duration, moment};
 
+use super::gpu_box::default_box_runtime;
 use crate::spec::judge::SpecValidator;
 use crate::spec::written::{self, RawSpec};
 use crate::{ATTEMPT_MIN, ParameterSweep};
@@ -21,7 +22,8 @@ impl SpecValidator<'_> {
         share
     }
 
-    pub(super) fn max_runtime(&mut self, limits: &written::RawLimits, config: &Config) -> i64 {
+    pub(super) fn max_runtime(&mut self, written: &RawSpec, config: &Config) -> i64 {
+        let limits = &written.limits;
         let path = ["limits", "max_runtime"];
         let least = duration::format_duration(ATTEMPT_MIN);
         match limits.max_runtime {
@@ -41,7 +43,8 @@ impl SpecValidator<'_> {
             }
             _ => {}
         }
-        limits.max_runtime.unwrap_or(config.lifetime.max).as_secs()
+        let default = if written.gpu_box.is_some() { default_box_runtime(config) } else { config.lifetime.max };
+        limits.max_runtime.unwrap_or(default).as_secs()
     }
 
     /// Reads the deadline by either key, `finish_by` or `within`.
@@ -86,31 +89,29 @@ impl SpecValidator<'_> {
     }
 
     pub(super) fn idle_max(&mut self, limits: &written::RawLimits) -> Option<SignedDuration> {
-        let idle = limits.idle?;
-        if !(JOB_IDLE_MIN..=JOB_IDLE_MAX).contains(&idle) {
-            let [written, least, most] = [idle, JOB_IDLE_MIN, JOB_IDLE_MAX].map(duration::format_exact_duration);
-            let problem = format!("{written} is not possible; write {least} to {most}, or leave it out");
-            self.refuse(&["limits", "idle"], &problem);
-        }
-        Some(idle)
+        self.between(&["limits", "idle"], limits.idle, [JOB_IDLE_MIN, JOB_IDLE_MAX])
     }
 
     fn finish_by(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
-        let path = ["limits", "finish_by"];
-        let text = limits.finish_by.as_deref()?;
+        self.moment(&["limits", "finish_by"], limits.finish_by.as_deref(), now)
+    }
+
+    /// Reads a moment that leaves time for a machine to boot.
+    pub(super) fn moment(&mut self, path: &[&str], text: Option<&str>, now: Timestamp) -> Option<Timestamp> {
+        let text = text?;
         let Some(at) = moment::read(text) else {
             let problem = format!(
                 "{text:?} is not a moment; write date, time and offset, such as `2026-12-24T18:00:00+01:00` or `2026-12-24T17:00:00Z`"
             );
-            self.refuse(&path, &problem);
+            self.refuse(path, &problem);
             return None;
         };
         if at <= now {
-            self.refuse(&path, &format!("{text} is in the past (it is {now:.0}); write a later moment"));
+            self.refuse(path, &format!("{text} is in the past (it is {now:.0}); write a later moment"));
         } else if at.duration_since(now) < ATTEMPT_MIN {
             let least = duration::format_duration(ATTEMPT_MIN);
             self.refuse(
-                &path,
+                path,
                 &format!("{text} is too soon (it is {now:.0}): a machine has to boot first; leave it {least} or more"),
             );
         }

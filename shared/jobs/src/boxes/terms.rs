@@ -1,0 +1,138 @@
+//! The terms of one `up`, and what has become of them.
+
+use jiff::Timestamp;
+use model::id::{Region, ResourceId};
+use serde::{Deserialize, Serialize};
+
+use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits};
+use crate::{Job, JobReservation};
+
+/// `[box]` of a spec.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BoxTerms {
+    /// The key that opens it, one line of OpenSSH's `authorized_keys` (`sshd(8)`).
+    pub public_key: String,
+    /// The size of its home, if it has none yet.
+    pub home_gib: u32,
+    /// Idle for so long, it ends.
+    pub idle_seconds: i64,
+    /// Its end, unless `curfew box extend` moves it.
+    pub until: Timestamp,
+}
+
+/// The box of a job, in its `state.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BoxState {
+    /// Its end, which `curfew box extend` moves.
+    pub soft_end: Timestamp,
+    /// The time before which it does not end by idleness.
+    pub kept_until: Timestamp,
+    /// The home, once it is attached to the present machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<MountedHome>,
+    /// The reason for which it is not attached yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home_wait: Option<HomeWait>,
+    /// Time of the last heartbeat, if that is long ago. It ends nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_since: Option<Timestamp>,
+    /// `true` once people are to hear of its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end_is_near: bool,
+    /// The newest request to extend that has an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extended: Option<Extension>,
+    /// The reservation that a request to extend waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<JobReservation>,
+}
+
+/// The answer to a request to extend.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Extension {
+    /// [`ExtendRequest::at`].
+    pub asked_at: Timestamp,
+    /// The reason for a refusal, in words for the person; `None`: it was granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// The volume that a machine mounts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MountedHome {
+    pub volume: ResourceId,
+    pub machine: ResourceId,
+    /// `true` if nothing was ever in it: it alone may be formatted.
+    pub is_empty: bool,
+}
+
+/// `jobs/<team>/<job>/extend.json`: a person wants the box not to end before then.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ExtendRequest {
+    /// Time of the request.
+    pub at: Timestamp,
+    pub until: Timestamp,
+    /// The person, if known.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// The box of a job at one moment, for [`next()`](crate::next()).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BoxFacts {
+    /// The job holds it, and nobody else can launch a machine for it.
+    Held {
+        /// The home, if it is attached to the job's machine.
+        home: Option<MountedHome>,
+        /// The reason for which it is not.
+        wait: Option<HomeWait>,
+    },
+    /// Another job holds it.
+    HeldBy(BoxHolder),
+    /// Its home is in another region than the job.
+    Elsewhere(Region),
+    /// The job does not hold it any more, and has nothing left to do for its home.
+    Free,
+}
+
+impl BoxTerms {
+    /// The times by which idleness is judged.
+    #[must_use]
+    pub const fn idle_limits(&self) -> IdleLimits {
+        IdleLimits {
+            idle: jiff::SignedDuration::from_secs(self.idle_seconds),
+            attached_max: super::idleness::ATTACHED_MAX,
+        }
+    }
+}
+
+impl BoxState {
+    /// The box of a job that was just accepted.
+    #[must_use]
+    pub const fn new(terms: &BoxTerms, now: Timestamp) -> Self {
+        Self {
+            soft_end: terms.until,
+            kept_until: now,
+            home: None,
+            home_wait: None,
+            silent_since: None,
+            end_is_near: false,
+            extended: None,
+            asked: None,
+        }
+    }
+
+    /// Its times on a machine that ends at `hard_end`.
+    #[must_use]
+    pub const fn times(&self, hard_end: Timestamp) -> BoxTimes {
+        BoxTimes { hard_end, soft_end: self.soft_end, kept_until: self.kept_until }
+    }
+}
+
+impl Job {
+    /// The times of its box, on the machine that it has.
+    #[must_use]
+    pub fn box_times(&self) -> Option<BoxTimes> {
+        Some(self.gpu_box.as_ref()?.times(self.machine()?.ends_at))
+    }
+}

@@ -1,0 +1,183 @@
+//! A job that is a box.
+
+use model::instance::InstanceState;
+
+use super::fixture::*;
+use crate::boxes::{BoxFacts, BoxHolder, BoxState, BoxTerms, ExtendRequest, MountedHome};
+use crate::*;
+
+/// A job as a box that is to end seven hours after noon, an hour before its machine.
+pub(super) fn of(mut job: Job) -> Job {
+    let terms = BoxTerms {
+        public_key: "ssh-ed25519 AAAA".to_owned(),
+        home_gib: 200,
+        idle_seconds: HOUR,
+        until: noon_plus(7 * HOUR),
+    };
+    job.gpu_box = Some(BoxState::new(&terms, noon_plus(0)));
+    job.terms.gpu_box = Some(terms);
+    job.terms.checkpoint = None;
+    job
+}
+
+const HELD: Option<BoxFacts> = Some(BoxFacts::Held { home: None, wait: None });
+
+fn up() -> JobInput {
+    let mut given = running();
+    given.job = of(given.job);
+    given.facts.gpu_box = HELD;
+    given.facts.heartbeat = Some(Some(given.now));
+    given
+}
+
+/// So many seconds after noon.
+fn at(mut given: JobInput, seconds: i64) -> JobInput {
+    given.now = noon_plus(seconds);
+    given
+}
+
+fn decide(given: &JobInput) -> (Job, Vec<Effect>) {
+    next(&given.job, &given.facts, given.now)
+}
+
+fn ended(job: &Job) -> (JobResult, &str) {
+    let Phase::Ended(end) = &job.phase else { panic!("{:?}", job.phase) };
+    (end.result, &end.why)
+}
+
+fn before_launch(gpu_box: Option<BoxFacts>) -> (Job, Vec<Effect>) {
+    let mut given = submitted();
+    given.job = of(given.job);
+    given.facts.gpu_box = gpu_box;
+    decide(&given)
+}
+
+#[test]
+fn it_has_the_box_before_it_has_a_machine() {
+    assert_eq!(before_launch(HELD).1, [Effect::Rank]);
+    let (waits, effects) = before_launch(None);
+    assert_eq!((waits.phase, effects.len()), (Phase::Submitted, 0), "unknown launches nothing");
+    let holder = BoxHolder { job: JobId::read("vision/llama-0a0b0c0d").unwrap(), since: noon_plus(0) };
+    let (refused, _) = before_launch(Some(BoxFacts::HeldBy(holder)));
+    let (result, why) = ended(&refused);
+    assert!(result == JobResult::Failed && why.contains("already up since 2026-09-01T12:00:00Z"), "{why}");
+    let (elsewhere, _) = before_launch(Some(BoxFacts::Elsewhere("eu-west-1".into())));
+    assert!(ended(&elsewhere).1.contains("eu-west-1"));
+}
+
+#[test]
+fn money_is_reserved_until_its_own_end() {
+    let mut given = reserving();
+    given.job = of(given.job);
+    given.job.phase = Phase::Submitted;
+    (given.job.reserved, given.facts.gpu_box) = (None, HELD);
+    given.facts.answer = Some(EffectResult::Ranked(Ok(ranking(noon_plus(0)))));
+    let (_, effects) = decide(&at(given, 0));
+    // Seven hours and five minutes of four dollars, the dearest that it can run on.
+    let usd = model::money::Amount::from_usd_micros(28_333_334);
+    assert!(matches!(effects[..], [Effect::Reserve { usd: found, .. }] if found == usd), "{effects:?}");
+}
+
+#[test]
+fn silence_ends_no_box() {
+    let mut given = at(up(), 2 * HOUR);
+    given.facts.heartbeat = Some(Some(noon_plus(HOUR)));
+    let (silent, effects) = decide(&given);
+    assert!(matches!(silent.phase, Phase::Running(_)) && effects.is_empty(), "{effects:?}");
+    let said = silent.notification().unwrap();
+    assert_eq!(said.fingerprint, "silent 1");
+    let text = said.notification.text.to_string();
+    assert!(text.contains("no heartbeat since 2026-09-01T13:00:00Z") && text.contains("ends at"), "{text}");
+}
+
+#[test]
+fn it_is_ended_from_outside_after_its_end() {
+    let (near, _) = decide(&at(up(), 7 * HOUR - 600));
+    assert!(near.notification().unwrap().fingerprint.starts_with("ends "));
+    let (still, _) = decide(&at(up(), 7 * HOUR + 299));
+    assert!(matches!(still.phase, Phase::Running(_)), "its agent has five minutes");
+    let (over, effects) = decide(&at(up(), 7 * HOUR + 300));
+    assert_eq!(ended(&over).0, JobResult::Expired);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Terminate(_))), "{effects:?}");
+}
+
+fn extended(until: i64) -> JobInput {
+    let mut given = up();
+    let request = ExtendRequest { at: given.now, until: noon_plus(until), by: None };
+    given.facts.extend = Some(Some(request));
+    given
+}
+
+#[test]
+fn extending_reserves_first() {
+    let mut given = extended(7 * HOUR + 1_800);
+    let (asked, effects) = decide(&given);
+    assert!(matches!(effects[..], [Effect::Reserve { .. }]), "{effects:?}");
+    assert_eq!(asked.gpu_box.as_ref().unwrap().soft_end, noon_plus(7 * HOUR), "not before it is granted");
+    given.job = asked;
+    given.facts.answer = Some(EffectResult::Reserved(ReserveResult::Granted));
+    let (granted, effects) = decide(&given);
+    assert_eq!(granted.gpu_box.as_ref().unwrap().soft_end, noon_plus(7 * HOUR + 1_800));
+    assert_eq!(effects, [Effect::Settle("i-1".into())]);
+    given.facts.answer = Some(EffectResult::Reserved(ReserveResult::Refused("spent".to_owned())));
+    let (refused, _) = decide(&given);
+    let gpu_box = refused.gpu_box.as_ref().unwrap();
+    assert_eq!(
+        (gpu_box.soft_end, gpu_box.extended.as_ref().unwrap().refused.as_deref()),
+        (noon_plus(7 * HOUR), Some("spent"))
+    );
+    assert_eq!(refused.reserved.map(|one| one.usd), given.job.reserved.map(|one| one.usd), "what it had, it keeps");
+    let mut again = given.clone();
+    (again.job, again.facts.answer) = (refused, None);
+    assert_eq!(decide(&again).1, [], "it is answered");
+}
+
+#[test]
+fn extending_never_passes_the_end_of_the_machine() {
+    let (refused, effects) = decide(&extended(9 * HOUR));
+    let gpu_box = refused.gpu_box.unwrap();
+    let why = gpu_box.extended.unwrap().refused.unwrap();
+    assert!(why.contains("2026-09-01T19:55:00Z") && effects.is_empty(), "{why}");
+    let (kept, effects) = decide(&extended(3 * HOUR));
+    let gpu_box = kept.gpu_box.unwrap();
+    assert_eq!((gpu_box.soft_end, gpu_box.kept_until), (noon_plus(7 * HOUR), noon_plus(3 * HOUR)));
+    assert!(effects.is_empty());
+}
+
+#[test]
+fn a_machine_that_aws_takes_back_is_replaced_for_people() {
+    let mut given = up();
+    given.facts.warned = Some("i-1".into());
+    given.facts.box_in_use_at = Some(given.now);
+    let (again, _) = decide(&given);
+    assert!(!matches!(again.phase, Phase::Ended(_)), "{:?}", again.phase);
+    for unused in [None, Some(noon_plus(HOUR - 901))] {
+        given.facts.box_in_use_at = unused;
+        let (down, _) = decide(&given);
+        assert!(ended(&down).1.contains("nobody had used it"));
+    }
+}
+
+#[test]
+fn it_is_not_over_before_its_box_is_given_back() {
+    let mut given = up();
+    given.facts.cancel = Some(Some(CancelRequest { at: given.now, by: None }));
+    given.facts.machine = MachineSight::Seen { state: InstanceState::Terminated, reason: None };
+    (given.job, _) = decide(&given);
+    (given.facts.cancel, given.facts.answer) = (None, Some(EffectResult::Released(true)));
+    given.job = decide(&given).0;
+    assert!(!given.job.is_closed());
+    given.facts.gpu_box = Some(BoxFacts::Free);
+    assert!(decide(&given).0.is_closed());
+}
+
+#[test]
+fn its_machine_learns_of_the_home() {
+    let home = MountedHome { volume: "vol-1".into(), machine: "i-1".into(), is_empty: true };
+    let mut given = up();
+    given.facts.gpu_box = Some(BoxFacts::Held { home: Some(home.clone()), wait: None });
+    assert_eq!(decide(&given).0.gpu_box.unwrap().home, Some(home.clone()));
+    let other = MountedHome { machine: "i-9".into(), ..home };
+    given.facts.gpu_box = Some(BoxFacts::Held { home: Some(other), wait: None });
+    assert_eq!(decide(&given).0.gpu_box.unwrap().home, None, "it is another machine's");
+}

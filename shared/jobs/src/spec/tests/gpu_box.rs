@@ -1,0 +1,62 @@
+//! A document of a box.
+
+use model::fixture::{NOW, time};
+
+use super::*;
+use crate::boxes::BoxTerms;
+
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q";
+
+fn document(gpu_box: &str, rest: &str) -> String {
+    format!("owner = \"ada@example.com\"\n{rest}\n[box]\npublic_key = \"{KEY} my-box\"\n{gpu_box}\n")
+}
+
+fn read_box(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
+    JobSpec::read(text, "my-box.toml", Some(&"vision".into()), &Config::default(), &"us-east-1".into(), time(NOW))
+}
+
+#[test]
+fn a_box_has_a_working_day() {
+    let spec = read_box(&document("", "")).unwrap();
+    let expect = BoxTerms {
+        public_key: format!("{KEY} my-box"),
+        home_gib: 100,
+        idle_seconds: 3_600,
+        until: "2026-09-01T22:00:00Z".parse().unwrap(),
+    };
+    assert_eq!((spec.name.as_str(), spec.terms.gpu_box), ("my-box", Some(expect)));
+    assert_eq!((spec.work.is_box, spec.work.command.as_str(), spec.terms.max_runtime_seconds), (true, "", 86_400));
+    let given = document("home_gib = 200\nidle = \"2h\"\nuntil = \"2026-09-01T19:00:00+02:00\"", "setup = \"true\"");
+    let given = read_box(&given).unwrap().terms.gpu_box.unwrap();
+    assert_eq!(
+        (given.home_gib, given.idle_seconds, given.until.to_string().as_str()),
+        (200, 7_200, "2026-09-01T17:00:00Z")
+    );
+}
+
+fn check_box(gpu_box: &str, rest: &str, expect: &str) {
+    let mistakes = read_box(&document(gpu_box, rest)).unwrap_err();
+    let said: Vec<String> = mistakes.iter().map(|one| format!("{} {}: {}", one.line, one.key, one.problem)).collect();
+    assert!(said.len() == 1 && said[0].starts_with(expect), "{said:?}, not {expect}");
+}
+
+#[test]
+fn what_a_box_cannot_be() {
+    check_box("idle = \"5m\"", "", "5 box.idle: 5m is not possible; write 15m to 4h");
+    check_box("for = \"30h\"", "", "5 box.for: 1d6h is not possible; write 15m to 1d");
+    check_box("home_gib = 4000", "", "5 box.home_gib: 4000 is out of range; write a whole number from 1 to 1024");
+    check_box("until = \"2026-09-03T12:00:00Z\"", "", "5 box.until: 2026-09-03T12:00:00Z is too late");
+    check_box("until = \"2026-08-03T12:00:00Z\"", "", "5 box.until: 2026-08-03T12:00:00Z is in the past");
+    check_box("for = \"2h\"\nuntil = \"2026-09-01T19:00:00Z\"", "", "5 box.for: `until` says the same");
+    check_box("", "command = \"sleep 1\"", "2 command: it belongs to a job with a command, and this is a box");
+    check_box("", "retries = 2", "2 retries: it belongs to a job with a command");
+    check_box("[checkpoint]", "", "5 checkpoint: it belongs to a job with a command");
+    check_box(
+        "[machine]\nregions = [\"us-east-1\", \"us-west-2\"]",
+        "",
+        "6 machine.regions: the home of a box lies in one region",
+    );
+    let options = "owner = \"ada\"\n[box]\npublic_key = \"command=\\\"sh\\\" ssh-ed25519 AAAA\"";
+    assert!(read_box(options).unwrap_err()[0].problem.contains("no public key of type ed25519"));
+    assert!(read_box("owner = \"ada\"\n[box]\n").unwrap_err()[0].problem.contains("it is missing"));
+}
