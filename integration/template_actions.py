@@ -112,7 +112,7 @@ def _managed_policies(role: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tu
     """Each managed policy, and the conditions of the template under all of which it exists."""
     for name in managed_policy_ids(role):
         policy = resources("AWS::IAM::ManagedPolicy")[name]
-        both = template()["Conditions"][policy["Condition"]]["Fn::And"]
+        both = template()["Conditions"][policy["Condition"]].get("Fn::And", [{"Condition": policy["Condition"]}])
         yield policy["Properties"], tuple(one["Condition"] for one in both)
 
 

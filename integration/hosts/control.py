@@ -27,9 +27,9 @@ from .host import Host
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _LOOK_SECONDS = 0.05
-_OBJECTS = ("inbox/*.toml", "jobs/*/cancel.json")
+_OBJECTS = ("inbox/*.toml", "jobs/*/cancel.json", "jobs/*/extend.json")
 # The rule of template.yaml knows the first state of each end; the local AWS goes to the last at once.
-_STATES = ("stopping", "stopped", "shutting-down", "terminated")
+_STATES = ("running", "stopping", "stopped", "shutting-down", "terminated")
 _WARNING, _STATE = "ec2-spot-interruption-warning", "ec2-instance-state-change"
 
 

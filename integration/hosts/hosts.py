@@ -18,6 +18,7 @@ from moved_clock import MovedClock
 
 from . import isolation
 from .disk import INSIDE
+from .disks import Disks
 from .host import Host, Place, wait_for
 from .inside import processes
 from .relay import Loop
@@ -58,6 +59,7 @@ class Hosts:
         self.user = isolation.user(self.isolation)
         self.have_network = True  # of machines that boot for the first time from now on
         self.more_tools: tuple[str, ...] = ()  # which those find beside the usual commands
+        self.disks: Disks | None = None  # of boxes, where a test has any
         self._clock, self._sockets_in = clock, sockets
         self._machines: dict[str, _Known] = {}
         self._slow: set[str] = set()  # regions where what is ended waits for its machine
@@ -120,6 +122,8 @@ class Hosts:
             while not self._over.wait(_LOOK_SECONDS):
                 for machine in self.aws.machines():
                     self._look_at(machine)
+                if self.disks is not None:
+                    self.disks.look({instance: known.host.root for instance, known in self._machines.items()})
         except Exception:  # re-raised in the thread that waits for a machine
             self._failure = traceback.format_exc()
 
@@ -158,6 +162,8 @@ class Hosts:
         if not self._has_room():
             return
         host = Host(self._place, machine, self.aws.booted_with(machine["id"], machine["region"]), self.have_network, self.more_tools)
+        if self.disks is not None:
+            self.disks.furnish(host.root)
         host.switch_on()
         self._machines[host.id] = _Known(host)
 

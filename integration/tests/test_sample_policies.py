@@ -22,7 +22,7 @@ LEAD, READER = (*MEMBER, *policy(TEAM_LEAD)), policy(FINANCE)
 
 # What people say, and what Curfew writes for people and for IAM.
 SAID = {f"curfew:{key}" for key in ("mode", "idle-after", "on-idle", "local-disk", "expires-at", "hours", "keep-until", "protected")}
-LABELS = {f"curfew:{key}" for key in ("marked", "stopped", "unattached-since", "snapshot-of", "restore", "deleted-at", "job", "attempt")}
+LABELS = {f"curfew:{key}" for key in ("marked", "stopped", "unattached-since", "snapshot-of", "restore", "deleted-at", "job", "attempt", "box")}
 
 ADA = f"arn:aws:iam::{ACCOUNT}:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_ml_1"
 ADMIN = f"arn:aws:iam::{ACCOUNT}:role/Administrator"
@@ -84,6 +84,7 @@ def test_every_tag_is_said_by_people_or_a_label_of_curfews() -> None:
 
 WRITTEN_BY_MEMBERS = {
     f"jobs/{LIVES}/cancel.json",
+    f"jobs/{LIVES}/extend.json",
     f"jobs/{LIVES}/followed.json",
     "inbox/vision/llama.toml",
     "triggers/vision/ingest.toml",
@@ -198,7 +199,7 @@ def test_what_functions_write_on_resources_the_organisation_leaves_to_them() -> 
 
 @pytest.mark.parametrize(("key", "of_functions"), [(key, of_each[:7]) for key, *of_each in ACCESS])
 def test_only_curfew_writes_its_memory(key: str, of_functions: list[str]) -> None:
-    governs = not key.startswith(("inbox/", "triggers/", "workdirs/", "/attempts")) and not key.endswith(("cancel.json", "jobs/vision/llama-0123abcd/attempts/1/heartbeat.json"))
+    governs = not key.startswith(("inbox/", "triggers/", "workdirs/", "/attempts")) and not key.endswith(("cancel.json", "extend.json", "jobs/vision/llama-0123abcd/attempts/1/heartbeat.json"))
     for action in ("s3:PutObject", "s3:DeleteObject"):
         by_machine = key.startswith(("attempts/", "outputs/", "checkpoints/"))
         assert is_left_to(ADA, action, f"{BUCKET}/{key}") == (not governs or by_machine and action == "s3:DeleteObject")

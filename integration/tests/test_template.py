@@ -410,7 +410,7 @@ def test_only_a_warning_starts_an_invocation_of_its_own() -> None:
 def test_an_instance_that_ends_is_told_once() -> None:
     """Of the two states of each end, the first."""
     (ends,) = [one for one in patterns() if one["detail-type"] == ["EC2 Instance State-change Notification"]]
-    assert ends["detail"] == {"state": ["stopping", "shutting-down"]}
+    assert ends["detail"] == {"state": ["running", "stopping", "shutting-down"]}
     sample = json.loads((REPOSITORY / "events" / "run-jobs" / "ec2-instance-state-change.json").read_text())
     assert sample["detail"]["state"] in ends["detail"]["state"], "no rule delivers it"
 
@@ -462,6 +462,8 @@ def test_objects_of_the_state_bucket_are_no_arrivals() -> None:
     [
         ("inbox/vision/llama-ft.toml", True),
         ("jobs/vision/llama-ft-0123abcd/cancel.json", True),
+        ("jobs/vision/llama-ft-0123abcd/extend.json", True),
+        ("boxes/vision/my-box.json", False),
         ("triggers/vision/ingest.toml", True),
         ("triggers/ingest.toml", True),
         # What the function itself writes: it would go on for ever.

@@ -401,6 +401,8 @@ ACCESS: list[tuple[str, ...]] = [
     ("triggers/vision/ingest.state.json", "", "", "", "", "rw", "", "", "", ""),
     ("triggers/ingest.state.json", "", "", "", "", "r", "", "", "", ""),
     (f"active/{LIVES}", "", "r", "", "", "rwd", "", "", "", ""),
+    ("boxes/vision/my-box.json", "", "", "", "", "rwd", "", "", "", ""),
+    (f"jobs/{LIVES}/extend.json", "", "", "", "", "r", "r", "", "r", "r"),
     (f"jobs/{LIVES}/spec.toml", "", "", "", "", "rw", "r", "", "r", "r"),
     (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "", "r", "r"),
     (f"jobs/{LIVES}/cancel.json", "", "", "", "", "r", "r", "", "r", "r"),
@@ -477,7 +479,7 @@ WRITTEN_BY_OTHERS = ("config/", "notices/", "plans/", "activity/", "attempts/", 
 @pytest.mark.parametrize("key", [*(key for key, *_ in ACCESS), f"jobs/{LIVES}/sweep.json", f"jobs/{LIVES}/followed.json"])
 def test_no_person_writes_what_one_function_alone_writes(key: str) -> None:
     """Whatever they are allowed: an administrator would have to change the policy of the bucket first."""
-    by_people = key.startswith(WRITTEN_BY_OTHERS) or key.endswith((".toml", "/cancel.json", "/followed.json", "heartbeat.json"))
+    by_people = key.startswith(WRITTEN_BY_OTHERS) or key.endswith((".toml", "/cancel.json", "/extend.json", "/followed.json", "heartbeat.json"))
     expect = by_people and not key.endswith("/spec.toml")
     for who in (f"arn:aws:iam::{ACCOUNT}:role/Administrator", f"arn:aws:iam::{ACCOUNT}:user/ada", "ReapInstancesRole.Arn", "JobRole.Arn"):
         writing = Request("s3:PutObject", f"{BUCKET}/{key}", context={"aws:PrincipalArn": who})

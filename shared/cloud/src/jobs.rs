@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides: `jobs` ranks pools, interprets refusals and terminates machines.
 
+mod home;
 mod image;
 mod launch;
 mod machine;
@@ -12,6 +13,7 @@ mod refusal;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
 use jobs::{
     JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage, MachineKind,
     MachineObservation, TypeOfferings, ZoneSubnets,
@@ -19,6 +21,7 @@ use jobs::{
 use model::channels::MessageTopics;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
+use model::instance::Tags;
 use plan::report::RunUsage;
 use ports::{JobCloud, VcpuQuotaExceeded};
 
@@ -77,5 +80,22 @@ impl JobCloud for Aws {
 
     async fn terminate(&self, job: &JobId, machine: &JobMachine, now: Timestamp) -> Result<(), CallError> {
         machine::terminate(self, job, machine, now).await
+    }
+
+    async fn observe_home(&self, gpu_box: &GpuBox) -> Result<HomeSight, CallError> {
+        home::observe_home(self, gpu_box).await
+    }
+
+    async fn change_home(
+        &self,
+        gpu_box: &GpuBox,
+        effect: &HomeEffect,
+        tags: &Tags,
+    ) -> Result<Option<ResourceId>, CallError> {
+        Box::pin(home::change_home(self, gpu_box, effect, tags)).await
+    }
+
+    async fn tag_home(&self, gpu_box: &GpuBox, tags: &Tags) -> Result<(), CallError> {
+        home::tag_home(self, gpu_box, tags).await
     }
 }

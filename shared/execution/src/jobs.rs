@@ -7,6 +7,7 @@
 mod agents;
 mod answer_cache;
 mod backlog;
+mod boxes;
 mod dependencies;
 mod effects;
 mod facts;

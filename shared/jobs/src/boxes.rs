@@ -11,23 +11,27 @@ pub mod end;
 pub mod home;
 pub mod idleness;
 pub mod report;
+mod resources;
 pub mod terms;
 
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
-use model::team_folder::team_folder;
+use model::team_folder::{decode_folder, team_folder};
 use serde::{Deserialize, Serialize};
 
 pub use end::{BoxEnd, BoxEndCause, BoxTimes};
 pub use home::{
-    BoxMachine, Home, HomeEffect, HomeFacts, HomeSnapshot, HomeState, HomeStep, HomeVolume, HomeWait, VolumeSight,
-    next_home,
+    BoxMachine, Home, HomeEffect, HomeFacts, HomeSight, HomeSnapshot, HomeState, HomeStep, HomeVolume, HomeWait,
+    VolumeSight, next_home,
 };
 pub use idleness::{IdleClock, IdleLimits, Look, Occupancy, Sign};
 pub use report::BoxReport;
-pub use terms::{BoxFacts, BoxState, BoxTerms, ExtendRequest, MountedHome};
+pub use terms::{BoxFacts, BoxRemoval, BoxState, BoxTerms, ExtendRequest, MountedHome};
 
-use super::{Job, JobId};
+use super::{Candidate, Job, JobId};
+
+/// A zone with the home is taken up to this multiple of the least price: to move a home takes minutes to hours.
+const HOME_ZONE_RATE_MAX: (u64, u64) = (3, 2);
 
 /// A box, as its document has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,6 +44,8 @@ pub struct GpuBox {
     pub owner: Option<String>,
     /// The region of its home.
     pub region: Region,
+    /// Time at which it was made: part of the token of each of its volumes.
+    pub made_at: Timestamp,
     /// The job that alone may launch a machine for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<BoxHolder>,
@@ -71,12 +77,21 @@ pub fn box_key(team: &TeamName, name: &str) -> String {
     format!("{BOXES}{}/{}.json", team_folder(team), team_folder(&TeamName::new(name)))
 }
 
+/// Team and name of the box whose document has this key; `None` if Curfew would spell it differently.
+#[must_use]
+pub fn box_of_key(key: &str) -> Option<(TeamName, String)> {
+    let (team, name) = key.strip_prefix(BOXES)?.strip_suffix(".json")?.split_once('/')?;
+    let (team, name) = (TeamName::new(decode_folder(team)?), decode_folder(name)?);
+    (box_key(&team, &name) == key).then_some((team, name))
+}
+
 impl GpuBox {
     /// A box that a job brings up for the first time.
     #[must_use]
-    pub fn new(job: &Job, terms: &BoxTerms, region: Region) -> Self {
+    pub fn new(job: &Job, terms: &BoxTerms, region: Region, now: Timestamp) -> Self {
         let home = Home::new(terms.home_gib);
-        Self { name: box_name(&job.job), owner: job.owner.clone(), region, holder: None, down_since: None, home }
+        let (name, owner) = (box_name(&job.job), job.owner.clone());
+        Self { name, owner, region, made_at: now, holder: None, down_since: None, home }
     }
 
     /// The box with `job` as its holder; it stays as it is if that job holds it already.
@@ -111,5 +126,44 @@ impl GpuBox {
         let volume = self.home.volume.as_ref().filter(|volume| volume.attached_to.as_ref() == Some(machine))?;
         let is_empty = volume.from.is_none() && volume.uses <= 1;
         Some(MountedHome { volume: volume.id.clone()?, machine: machine.clone(), is_empty })
+    }
+}
+
+/// Puts the candidates in the zone of the home first, in their order, as far as none costs too much more than the cheapest of all.
+#[must_use]
+pub fn prefer_zone(candidates: Vec<Candidate>, zone: &str) -> Vec<Candidate> {
+    let micros = |candidate: &Candidate| candidate.rate.usd_micros_per_hour();
+    let least = candidates.iter().map(micros).min().unwrap_or_default();
+    let (times, over) = HOME_ZONE_RATE_MAX;
+    let is_near = |candidate: &Candidate| {
+        candidate.zone == zone && micros(candidate).saturating_mul(over) <= least.saturating_mul(times)
+    };
+    let (near, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_near);
+    near.into_iter().chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::next::tests::fixture::{noon_plus, ranking};
+
+    #[test]
+    fn a_key_names_one_box() {
+        for (team, name) in [("vision", "my-box"), ("a/b", "x.y")] {
+            assert_eq!(box_of_key(&box_key(&team.into(), name)), Some((team.into(), name.to_owned())));
+        }
+        for key in ["boxes/vision/x", "boxes/v%69sion/x.json", "boxes/vision/x/y.json", "jobs/vision/x.json"] {
+            assert_eq!(box_of_key(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_zone_of_the_home_comes_first_up_to_a_price() {
+        let zones = |zone| -> Vec<String> {
+            let candidates = prefer_zone(ranking(noon_plus(0)).candidates, zone);
+            candidates.into_iter().map(|one| format!("{} {}", one.zone, one.rate.usd_micros_per_hour())).collect()
+        };
+        assert_eq!(zones("us-east-1b"), ["us-east-1b 500000", "us-east-1a 400000", "us-east-1a 4000000"]);
+        assert_eq!(zones("us-east-1a"), ["us-east-1a 400000", "us-east-1b 500000", "us-east-1a 4000000"]);
     }
 }

@@ -238,6 +238,7 @@ impl Model for BoxModel {
             name: "vision/up".to_owned(),
             owner: None,
             region: "us-east-1".into(),
+            made_at: Timestamp::UNIX_EPOCH,
             holder: None,
             down_since: None,
             home: Home::new(200),

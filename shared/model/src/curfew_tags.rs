@@ -43,6 +43,8 @@ pub const KEEP_UNTIL: &str = "curfew:keep-until";
 pub const JOB: &str = "curfew:job";
 /// The tag with the number of the attempt of the job.
 pub const ATTEMPT: &str = "curfew:attempt";
+/// The label that shows which box a volume or a snapshot is the home of, `<team>/<name>`.
+pub const BOX: &str = "curfew:box";
 /// The label that shows when a volume was first seen unattached.
 pub const UNATTACHED_SINCE: &str = "curfew:unattached-since";
 /// The label that shows which volume a snapshot of Curfew's own is of.
@@ -53,7 +55,7 @@ pub const RESTORE: &str = "curfew:restore";
 pub const DELETED_AT: &str = "curfew:deleted-at";
 
 /// Every key that means something, on whatever kind of resource.
-pub const KEYS: [&str; 16] = [
+pub const KEYS: [&str; 17] = [
     PROTECTED,
     MARKED,
     STOPPED,
@@ -66,6 +68,7 @@ pub const KEYS: [&str; 16] = [
     KEEP_UNTIL,
     JOB,
     ATTEMPT,
+    BOX,
     UNATTACHED_SINCE,
     SNAPSHOT_OF,
     RESTORE,
@@ -74,7 +77,7 @@ pub const KEYS: [&str; 16] = [
 
 /// The labels that Curfew writes for people and for IAM. No rule believes one: anybody may have written it. `curfew undo` offers what
 /// `curfew:restore` says, and a person decides.
-pub const LABELS: [&str; 6] = [MARKED, STOPPED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
+pub const LABELS: [&str; 7] = [MARKED, STOPPED, BOX, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
 
 /// `true` if these labels can be written beside a resource's tags. AWS's own tags do not count (EC2 user guide, "Tag restrictions").
 #[must_use]

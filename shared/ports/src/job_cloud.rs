@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
 use jobs::{
     JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage, MachineKind,
     MachineObservation, TypeOfferings, ZoneSubnets,
@@ -10,6 +11,7 @@ use jobs::{
 use model::channels::MessageTopics;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
+use model::instance::Tags;
 use plan::report::RunUsage;
 
 use crate::{CallError, PriceCloud};
@@ -91,4 +93,27 @@ pub trait JobCloud: PriceCloud {
     /// # Errors
     /// If it was not terminated. That includes a machine that EC2 does not know: it may appear a moment later.
     async fn terminate(&self, job: &JobId, machine: &JobMachine, now: Timestamp) -> Result<(), CallError>;
+
+    /// What EC2 says of the home of a box.
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    async fn observe_home(&self, gpu_box: &GpuBox) -> Result<HomeSight, CallError>;
+
+    /// Carries out one step for the home of a box. Returns the volume that it made, if it makes one. To repeat it does no harm.
+    ///
+    /// # Errors
+    /// If EC2 refused, or did not answer.
+    async fn change_home(
+        &self,
+        gpu_box: &GpuBox,
+        effect: &HomeEffect,
+        tags: &Tags,
+    ) -> Result<Option<ResourceId>, CallError>;
+
+    /// Writes these tags on the volume of a box.
+    ///
+    /// # Errors
+    /// If EC2 refused, or did not answer.
+    async fn tag_home(&self, gpu_box: &GpuBox, tags: &Tags) -> Result<(), CallError>;
 }

@@ -1,6 +1,7 @@
 //! Documents of jobs: their states, what their machines write, and the index of unfinished jobs.
 
 use jiff::Timestamp;
+use jobs::boxes::{ExtendRequest, GpuBox};
 use jobs::{CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms, SpecMistake};
 use model::id::TeamName;
 
@@ -136,6 +137,35 @@ pub trait ReconcilerDocuments: JobDocuments + MachineDocuments {
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
     async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError>;
+
+    /// A person's request to extend a box; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`ReconcilerDocuments::read_cancel`].
+    async fn read_extend(&self, job: &JobId) -> Result<Option<ExtendRequest>, StoreError>;
+
+    /// A box of a team.
+    ///
+    /// # Errors
+    /// If S3 refused, or the document is not Curfew's.
+    async fn read_box(&self, team: &TeamName, name: &str) -> Result<Versioned<Option<GpuBox>>, StoreError>;
+
+    /// Writes a box over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.
+    ///
+    /// # Errors
+    /// As [`ReconcilerDocuments::write_job`].
+    async fn write_box(
+        &self,
+        team: &TeamName,
+        gpu_box: &GpuBox,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError>;
+
+    /// Deletes the document of a box.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn forget_box(&self, team: &TeamName, name: &str) -> Result<(), StoreError>;
 
     /// Adds a job to the index of unfinished jobs.
     ///

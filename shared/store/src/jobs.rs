@@ -14,6 +14,7 @@ mod workdir;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use jobs::boxes::{ExtendRequest, GpuBox, box_key};
 use jobs::keys::{JobDocument, active_key, document_key, job_of_key, jobs_folder, team_and_job, team_of_folder};
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
@@ -43,6 +44,9 @@ const IF_STATE_IS_LOST: &str =
 const IF_HEAD_IS_LOST: &str = "the job then begins anew, from no checkpoint";
 const IF_LEFT_BEHIND_IS_LOST: &str = "its agent writes it again, while it runs";
 const IF_CANCEL_IS_LOST: &str = "the job then runs on";
+const IF_EXTEND_IS_LOST: &str = "the box then ends when it was to";
+const IF_BOX_IS_LOST: &str =
+    "Curfew then forgets its home: the volume and its snapshots have the tag curfew:box, and nobody deletes them";
 
 impl JobDocuments for Store {
     async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
@@ -116,6 +120,37 @@ impl ReconcilerDocuments for Store {
 
     async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
         self.left_behind(&document_key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
+    }
+
+    async fn read_extend(&self, job: &JobId) -> Result<Option<ExtendRequest>, StoreError> {
+        self.left_behind(&document_key(job, JobDocument::Extend), IF_EXTEND_IS_LOST).await
+    }
+
+    async fn read_box(&self, team: &TeamName, name: &str) -> Result<Versioned<Option<GpuBox>>, StoreError> {
+        let key = box_key(team, name);
+        let Some(object) = self.bucket.get(&key, SMALL_BYTES_MAX).await? else {
+            return Ok(Versioned { value: None, etag: None });
+        };
+        let address = self.bucket.address(&key);
+        let value: GpuBox = read(&object.bytes, &address, IF_BOX_IS_LOST)?;
+        is_at_home(value.name == format!("{team}/{name}"), &value.name, &address, IF_BOX_IS_LOST)?;
+        Ok(Versioned { value: Some(value), etag: object.etag })
+    }
+
+    async fn write_box(
+        &self,
+        team: &TeamName,
+        gpu_box: &GpuBox,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        let name = gpu_box.name.rsplit('/').next().unwrap_or_default();
+        let key = box_key(team, name);
+        let bytes = stamped(gpu_box, &self.bucket.address(&key))?;
+        Ok(self.bucket.put(&key, bytes, WriteCondition::StillAt(last)).await?.etag)
+    }
+
+    async fn forget_box(&self, team: &TeamName, name: &str) -> Result<(), StoreError> {
+        self.bucket.delete(&box_key(team, name)).await
     }
 
     async fn remember_active(&self, job: &JobId) -> Result<(), StoreError> {

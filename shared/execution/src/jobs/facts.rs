@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
+use jobs::boxes::{BoxFacts, ExtendRequest};
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
     JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
@@ -41,6 +42,11 @@ impl MachineSightings {
 pub(super) struct KnownDocuments {
     head: Option<Option<Head>>,
     cancel: Option<Option<CancelRequest>>,
+    extend: Option<Option<ExtendRequest>>,
+    /// The job's box, after what was done for it in this run.
+    pub(super) gpu_box: Option<BoxFacts>,
+    /// The time at which its agent last found the box in use, with the attempt.
+    box_in_use: Option<(u32, Timestamp)>,
     heartbeat: Option<(u32, Option<Timestamp>)>,
     exit: Option<(u32, Option<ExitRecord>)>,
     /// The attempt whose command runs, by the heartbeat.
@@ -103,6 +109,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let held_at_warning = at_warning.and_then(|placed| self.sights.find(placed)?.1);
         let (sight, machine_hold) = self.sight(machine, known).await;
         let (machine, reaped) = self.find_reaper(machine, sight).await;
+        let gpu_box = if wants.gpu_box { Box::pin(self.box_facts(job, &machine, known, now)).await } else { None };
         let (previous_attempt, _) = self.sight(previous_attempt, known).await;
         self.read_documents(job, wants, known).await;
         let dependencies =
@@ -123,6 +130,9 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             cancel: known.cancel.clone().filter(|_| wants.cancel),
             dependencies,
             earlier_members,
+            gpu_box,
+            box_in_use_at: known.box_in_use.filter(|(attempt, _)| is_current(attempt)).map(|(_, at)| at),
+            extend: known.extend.clone().filter(|_| wants.extend),
             ..JobFacts::default()
         }
     }
@@ -173,8 +183,13 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let (head, cancel, beat, exit) = Box::pin(join4(head, cancel, beat, exit)).await;
         known.head = self.believe_or_report(known, head).or(known.head.take());
         known.cancel = self.read_or_report(cancel).or(known.cancel.take());
+        if wants.extend && known.extend.is_none() {
+            known.extend = self.read_or_report(Some(store.read_extend(id).await));
+        }
         if let Some(beat) = self.believe_or_report(known, beat) {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
+            known.box_in_use =
+                beat.as_ref().and_then(|beat| Some((attempt, beat.heartbeat.gpu_box.as_ref()?.in_use_at)));
             let runs = beat.as_ref().is_some_and(|beat| beat.heartbeat.doing == Heartbeat::RUNNING);
             known.command_runs = runs.then_some(attempt).or(known.command_runs);
             let now = self.now();

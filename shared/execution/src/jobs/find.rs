@@ -93,7 +93,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
 
     /// `None`: there is no object with this key.
     async fn job_of_object(&self, key: &str) -> Option<Option<JobId>> {
-        if let Some(job) = job_of_key(key).filter(|_| key.ends_with("/cancel.json")) {
+        let is_wish = key.ends_with("/cancel.json") || key.ends_with("/extend.json");
+        if let Some(job) = job_of_key(key).filter(|_| is_wish) {
             return Some(Some(job));
         }
         if !is_answerable(key) {

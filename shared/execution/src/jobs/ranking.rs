@@ -27,8 +27,17 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         if let Err(why) = job.check_role(self.config, has_other_teams) {
             return Some(EffectResult::NoRole(why.to_string()));
         }
-        let ranked = self.places(job).await?;
-        Some(EffectResult::Ranked(ranked.map(|ranking| Ranking { has_other_teams, ..ranking })))
+        let ranking = match self.places(job).await? {
+            Ok(ranking) => Ranking { has_other_teams, ..ranking },
+            Err(why) => return Some(EffectResult::Ranked(Err(why))),
+        };
+        match self.near_home(job, ranking).await {
+            Ok(ranking) => Some(EffectResult::Ranked(Ok(ranking))),
+            Err(error) => {
+                self.gap(error.gap(self.run.cloud.home()));
+                None
+            }
+        }
     }
 
     /// Returns `true` if jobs of another team were accepted; `None` if S3 did not answer, and nothing may be launched. Makes no call if the

@@ -119,6 +119,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     fn notify_of_documents(&self, job: &Job, known: &KnownDocuments) {
         let home = self.run.cloud.home();
         let (signs, idle_after) = (known.signs.as_ref(), self.config.idle_after(&job.job.team));
+        // Whether a box is idle, its agent judges by more than its GPUs.
+        let idle_after = idle_after.filter(|_| job.gpu_box.is_none());
         let warning = |(attempt, warning): &(u32, _)| job.notify_agent_warning(*attempt, warning, signs, home);
         let idle = signs.zip(idle_after).and_then(|(signs, after)| job.notify_idle(signs, after, home));
         for notification in known.warnings.iter().filter_map(warning).chain(idle) {

@@ -8,6 +8,7 @@ use billing::budget::billed::{BilledDays, CostExplorerBill};
 use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice};
 use jiff::{SignedDuration, Timestamp};
+use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
 use jobs::{
     JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineHold, MachineImage, MachineKind,
     MachineObservation, MachineSight, TypeOffering, TypeOfferings, ZoneSubnets,
@@ -18,7 +19,7 @@ use model::curfew_tags::{ATTEMPT, JOB};
 use model::fixture;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
-use model::instance::Instance;
+use model::instance::{Instance, Tags};
 use model::observation::{Gap, Observation};
 use model::subscriptions::TopicSubscriptions;
 use model::volume::{Snapshot, Volume};
@@ -29,6 +30,9 @@ use ports::{
 };
 
 use crate::world::{BY_CALL, JobsWorld, ON_DEMAND_MICROS, SPOT_MICROS, TYPE, ZONES};
+
+/// What a box needs is nowhere simulated here.
+pub(crate) const NO_BOXES: &str = "no job of this world is a box";
 
 pub(crate) struct Account<'a> {
     pub(crate) world: &'a RefCell<JobsWorld>,
@@ -264,6 +268,18 @@ impl JobCloud for Account<'_> {
             return Ok(LaunchResult::Unknown("the answer was lost".to_owned()));
         }
         Ok(LaunchResult::Launched { instance, launched_at })
+    }
+
+    async fn observe_home(&self, _: &GpuBox) -> Result<HomeSight, CallError> {
+        unreachable!("{NO_BOXES}")
+    }
+
+    async fn change_home(&self, _: &GpuBox, _: &HomeEffect, _: &Tags) -> Result<Option<ResourceId>, CallError> {
+        unreachable!("{NO_BOXES}")
+    }
+
+    async fn tag_home(&self, _: &GpuBox, _: &Tags) -> Result<(), CallError> {
+        unreachable!("{NO_BOXES}")
     }
 
     async fn terminate(&self, job: &JobId, machine: &JobMachine, _: Timestamp) -> Result<(), CallError> {

@@ -7,6 +7,7 @@ use billing::ledger::{CalendarMonth, Ledger};
 use billing::price::PriceDocument;
 use jiff::Timestamp;
 use jobs::backlog::{Backlog, Bookmarks};
+use jobs::boxes::{ExtendRequest, GpuBox};
 use jobs::inbox::{AnswerKind, InboxAnswers, Submission, answer_key};
 use jobs::keys::{active_key, jobs_folder};
 use jobs::trigger::TriggerListing;
@@ -24,7 +25,7 @@ use ports::{
 };
 use serde::Serialize;
 
-use crate::account::Account;
+use crate::account::{Account, NO_BOXES};
 use crate::world::Stored;
 
 const BUCKET: &str = "curfew-state";
@@ -211,6 +212,22 @@ impl ReconcilerDocuments for Account<'_> {
     async fn read_cancel(&self, job: &JobId) -> Read<Option<CancelRequest>> {
         self.store_call().await?;
         Ok(self.world.borrow().cancels.get(job).cloned())
+    }
+
+    async fn read_extend(&self, _: &JobId) -> Read<Option<ExtendRequest>> {
+        unreachable!("{NO_BOXES}")
+    }
+
+    async fn read_box(&self, _: &TeamName, _: &str) -> Read<Versioned<Option<GpuBox>>> {
+        unreachable!("{NO_BOXES}")
+    }
+
+    async fn write_box(&self, _: &TeamName, _: &GpuBox, _: Option<&str>) -> Read<Option<String>> {
+        unreachable!("{NO_BOXES}")
+    }
+
+    async fn forget_box(&self, _: &TeamName, _: &str) -> Read<()> {
+        unreachable!("{NO_BOXES}")
     }
 
     async fn remember_active(&self, job: &JobId) -> Read<()> {

@@ -15,6 +15,8 @@ use jiff::Timestamp;
 use model::id::ResourceId;
 use serde::{Deserialize, Serialize};
 
+use super::terms::BoxRemoval;
+
 /// The completed snapshots that are kept.
 const SNAPSHOTS_KEPT: usize = 2;
 
@@ -84,6 +86,15 @@ pub struct HomeFacts {
     pub volume: Option<VolumeSight>,
     /// The snapshots of the home that EC2 has, those in error left out: those that the home names, and those of the volume that is true, whose
     /// description says what they hold. Nobody can change a description, or the volume of a snapshot, as anybody may who can write tags.
+    pub snapshots: Option<Vec<HomeSnapshot>>,
+}
+
+/// What EC2 says of a home; `None` where that is unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HomeSight {
+    /// [`HomeFacts::volume`].
+    pub volume: Option<VolumeSight>,
+    /// [`HomeFacts::snapshots`].
     pub snapshots: Option<Vec<HomeSnapshot>>,
 }
 
@@ -171,6 +182,15 @@ impl Home {
     #[must_use]
     pub fn without_replaced(&self, id: &ResourceId) -> Self {
         Self { replaced: self.replaced.iter().filter(|one| *one != id).cloned().collect(), ..self.clone() }
+    }
+
+    /// The calls that remove it: its volumes, and its snapshots where everything is to go.
+    #[must_use]
+    pub fn removal(&self, what: BoxRemoval) -> Vec<HomeEffect> {
+        let volumes = self.volume.iter().filter_map(|volume| volume.id.as_ref()).chain(&self.replaced);
+        let snapshots = self.snapshots.iter().filter(|_| what == BoxRemoval::Everything).map(|one| &one.id);
+        let volumes = volumes.cloned().map(HomeEffect::DeleteVolume);
+        volumes.chain(snapshots.cloned().map(HomeEffect::DeleteSnapshot)).collect()
     }
 
     fn with_volume(&self, volume: HomeVolume) -> Self {

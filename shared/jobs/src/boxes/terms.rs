@@ -18,6 +18,19 @@ pub struct BoxTerms {
     pub idle_seconds: i64,
     /// Its end, unless `curfew box extend` moves it.
     pub until: Timestamp,
+    /// Instead of being brought up, the box is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remove: Option<BoxRemoval>,
+}
+
+/// The part of a box that is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoxRemoval {
+    /// Its volume, once a snapshot has all that is in it: the box can be brought up again.
+    Volume,
+    /// Its snapshots and its document as well.
+    Everything,
 }
 
 /// The box of a job, in its `state.json`.

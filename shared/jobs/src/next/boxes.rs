@@ -32,6 +32,15 @@ pub(super) fn tend(mut job: Job, facts: &JobFacts, now: Timestamp) -> ControlFlo
     if let Some(gpu_box) = &mut job.gpu_box {
         (gpu_box.home, gpu_box.home_wait) = (None, None);
     }
+    let is_removal = job.terms.gpu_box.as_ref().is_some_and(|terms| terms.remove.is_some());
+    match &facts.gpu_box {
+        Some(BoxFacts::Free) if is_removal => {
+            let why = "the box is removed".to_owned();
+            return ControlFlow::Break(over::end(job, JobResult::Succeeded, why, facts, now));
+        }
+        Some(BoxFacts::Held { .. }) if is_removal => return ControlFlow::Break(stay(job, facts, now)),
+        _ => {}
+    }
     let until = job.gpu_box.as_ref().map_or(now, |gpu_box| gpu_box.soft_end);
     let why = match &facts.gpu_box {
         Some(BoxFacts::Held { .. }) if until.duration_since(now) >= ATTEMPT_MIN => return ControlFlow::Continue(job),

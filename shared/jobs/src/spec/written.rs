@@ -133,6 +133,7 @@ pub(super) struct RawBox {
     pub(super) until: Option<String>,
     #[serde(rename = "for", deserialize_with = "some_duration")]
     pub(super) lasts: Option<SignedDuration>,
+    pub(super) remove: Option<String>,
 }
 
 /// One of `[[inputs]]`.
@@ -213,7 +214,7 @@ fn every_key() -> Vec<String> {
             &["max_runtime", "finish_by", "within", "estimated_runtime", "max_usd", "max_usd_per_hour", "idle"],
         ),
         ("checkpoint.", &["dir", "every", "keep", "size_gb", "total_steps", "include", "exclude", "signal"]),
-        ("box.", &["public_key", "home_gib", "idle", "until", "for"]),
+        ("box.", &["public_key", "home_gib", "idle", "until", "for", "remove"]),
         (
             "machine.",
             &[

@@ -13,6 +13,7 @@ pub(super) fn of(mut job: Job) -> Job {
         home_gib: 200,
         idle_seconds: HOUR,
         until: noon_plus(7 * HOUR),
+        remove: None,
     };
     job.gpu_box = Some(BoxState::new(&terms, noon_plus(0)));
     job.terms.gpu_box = Some(terms);
@@ -180,4 +181,18 @@ fn its_machine_learns_of_the_home() {
     let other = MountedHome { machine: "i-9".into(), ..home };
     given.facts.gpu_box = Some(BoxFacts::Held { home: Some(other), wait: None });
     assert_eq!(decide(&given).0.gpu_box.unwrap().home, None, "it is another machine's");
+}
+
+#[test]
+fn a_removal_launches_nothing() {
+    let mut given = submitted();
+    given.job = of(given.job);
+    given.job.terms.gpu_box.as_mut().unwrap().remove = Some(crate::boxes::BoxRemoval::Volume);
+    for waits in [None, HELD] {
+        given.facts.gpu_box = waits;
+        let (job, effects) = decide(&given);
+        assert_eq!((job.phase, effects.len()), (Phase::Submitted, 0));
+    }
+    given.facts.gpu_box = Some(BoxFacts::Free);
+    assert_eq!(ended(&decide(&given).0), (JobResult::Succeeded, "the box is removed"));
 }

@@ -5,8 +5,8 @@ use model::config::Config;
 use model::duration;
 
 use crate::ATTEMPT_MIN;
-use crate::boxes::BoxTerms;
 use crate::boxes::report::is_public_key;
+use crate::boxes::{BoxRemoval, BoxTerms};
 use crate::spec::judge::SpecValidator;
 use crate::spec::written::RawSpec;
 
@@ -32,7 +32,17 @@ impl SpecValidator<'_> {
     pub(super) fn gpu_box(&mut self, written: &RawSpec, now: Timestamp) -> Option<BoxTerms> {
         let gpu_box = written.gpu_box.as_ref()?;
         self.no_command_job(written);
+        let remove = match gpu_box.remove.as_deref() {
+            None => None,
+            Some("volume") => Some(BoxRemoval::Volume),
+            Some("everything") => Some(BoxRemoval::Everything),
+            Some(other) => {
+                self.refuse(&["box", "remove"], &format!("{other:?} is none of `volume`, `everything`"));
+                None
+            }
+        };
         match gpu_box.public_key.as_deref() {
+            None if remove.is_some() => {}
             Some(key) if is_public_key(key) => {}
             Some(_) => self.refuse(
                 &["box", "public_key"],
@@ -60,10 +70,11 @@ impl SpecValidator<'_> {
         let home_gib = self.some(&["box", "home_gib"], gpu_box.home_gib, HOME_GIB, [1, HOME_GIB_MAX]);
         let until = until.or_else(|| now.checked_add(lasts).ok()).unwrap_or(now);
         Some(BoxTerms {
-            public_key: gpu_box.public_key.clone()?,
+            public_key: gpu_box.public_key.clone().or(remove.map(|_| String::new()))?,
             home_gib,
             idle_seconds: gpu_box.idle.unwrap_or(IDLE).as_secs(),
             until: Timestamp::from_second(until.as_second()).unwrap_or(until),
+            remove,
         })
     }
 

@@ -23,6 +23,7 @@ fn a_box_has_a_working_day() {
         home_gib: 100,
         idle_seconds: 3_600,
         until: "2026-09-01T22:00:00Z".parse().unwrap(),
+        remove: None,
     };
     assert_eq!((spec.name.as_str(), spec.terms.gpu_box), ("my-box", Some(expect)));
     assert_eq!((spec.work.is_box, spec.work.command.as_str(), spec.terms.max_runtime_seconds), (true, "", 86_400));
@@ -58,5 +59,8 @@ fn what_a_box_cannot_be() {
     );
     let options = "owner = \"ada\"\n[box]\npublic_key = \"command=\\\"sh\\\" ssh-ed25519 AAAA\"";
     assert!(read_box(options).unwrap_err()[0].problem.contains("no public key of type ed25519"));
+    let removal = read_box("owner = \"ada\"\n[box]\nremove = \"everything\"").unwrap();
+    assert_eq!(removal.terms.gpu_box.unwrap().remove, Some(crate::boxes::BoxRemoval::Everything));
+    check_box("remove = \"it\"", "", "5 box.remove: \"it\" is none of `volume`, `everything`");
     assert!(read_box("owner = \"ada\"\n[box]\n").unwrap_err()[0].problem.contains("it is missing"));
 }

@@ -1,8 +1,8 @@
 //! `run-jobs`: launches machines with their job and deadline, and terminates no others.
 
-use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, KEEP_UNTIL, MARKED, MODE, PROTECTED};
+use model::curfew_tags::{ATTEMPT, BOX, EXPIRES_AT, JOB, KEEP_UNTIL, MARKED, MODE, PROTECTED};
 
-use super::RequestTarget::{Instance, Volume};
+use super::RequestTarget::{Instance, Snapshot, Volume};
 use super::{
     Always, CREATE_TAGS, CaseBuilder, DELETE_TAGS, Ec2Request, Enforcing, FunctionActions, GET, Never, OTHERS, OWN,
     PEOPLE, PUT, PermissionCase, TAGS_OF_OTHERS, ask, single, tagging,
@@ -21,6 +21,7 @@ const LAUNCHES: &str = "it launches jobs";
 const SAYS_WHOSE: &str = "a launch must set the job and the deadline of its machine";
 const BORN: &str = "an existing resource must not become a job's";
 const FROM_ITS_END: &str = "no machine of a job may be protected from its deadline";
+const HOMES: &str = "boxes have homes that outlive their machines";
 const OPENS: &str = "it must not pass or use roles of others";
 
 /// Tags that a launch gives its machine.
@@ -57,6 +58,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         ("attempts/", false),
         ("active/", true),
         ("agent/", true),
+        ("boxes/", true),
     ],
     further,
     is_reader: false,
@@ -64,7 +66,42 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
 };
 
 fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
-    [launches(table), roles(table), images(table), documents(table)].concat()
+    [launches(table), homes(table), roles(table), images(table), documents(table)].concat()
+}
+
+/// Builds the cases of the homes of boxes, which have a tag of their own from their beginning.
+fn homes(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    const ATTACH: &str = "ec2:AttachVolume";
+    const CREATE: &str = "ec2:CreateVolume";
+    const SAVE: &str = "ec2:CreateSnapshot";
+    let done = [
+        ask(ATTACH, Volume, &[BOX]),
+        ask(ATTACH, Instance, &[JOB]),
+        ask(SAVE, Volume, &[BOX]),
+        tagging(SAVE, Snapshot, &[], &[BOX]),
+        ask("ec2:DeleteVolume", Volume, &[BOX]),
+        ask("ec2:DeleteSnapshot", Snapshot, &[BOX]),
+        tagging(CREATE_TAGS, Volume, &[BOX], &[KEEP_UNTIL]),
+        Ec2Request { creating: Some("CreateVolume"), ..tagging(CREATE_TAGS, Volume, &[], &[BOX]) },
+        Ec2Request { creating: Some("CreateSnapshot"), ..tagging(CREATE_TAGS, Snapshot, &[], &[BOX]) },
+    ];
+    let never = [
+        ask(ATTACH, Volume, &[]),
+        ask(ATTACH, Instance, &[]),
+        ask("ec2:DeleteSnapshot", Snapshot, &[]),
+        tagging(CREATE_TAGS, Volume, &[], &[BOX]),
+        tagging(CREATE_TAGS, Volume, &[BOX], &[KEEP_UNTIL, "Name"]),
+    ];
+    let mut cases: Vec<PermissionCase> = done.map(|ask| table.ec2(ask, Enforcing, HOMES)).into();
+    cases.extend(never.map(|ask| table.ec2(ask, Never, "it must not take or change what is no home of a box")));
+    for (encrypted, expected) in [("true", Enforcing), ("false", Never)] {
+        let about = format!("the home of a box, encrypted: {encrypted}");
+        let mut case = table.case(CREATE, &Volume.arn(table.place), &about, expected, HOMES);
+        case.context.extend(requested(&[BOX]));
+        case.context.push(single("ec2:Encrypted", encrypted));
+        cases.push(case);
+    }
+    cases
 }
 
 /// `RunInstances` is asked of each thing that it makes or uses (Service Authorization Reference, "Actions, resources, and condition
@@ -160,6 +197,8 @@ fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
         table.object(PUT, "jobs/vision/llama/state.json", Always, "it writes the state of a job"),
         table.object(PUT, "jobs/vision/llama/sweep.json", Always, "it keeps what the members of a sweep follow from"),
         table.object(PUT, "jobs/vision/llama/cancel.json", Never, "people cancel jobs"),
+        table.object(PUT, "jobs/vision/llama/extend.json", Never, "people extend boxes"),
+        table.object(PUT, "boxes/vision/my-box.json", Always, "it writes who has a box, and its home"),
         table.object(PUT, "attempts/vision/llama/head.json", Never, reason),
         table.object(PUT, "attempts/vision/llama/1/exit.json", Never, reason),
         table.object(GET, "attempts/vision/llama/head.json", Always, "it reads the progress of a job"),

@@ -1,0 +1,90 @@
+"""The homes of boxes: each volume and each snapshot is a folder, which the machine that has the volume mounts.
+
+A machine finds the disk as Linux names it, `/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…` (EBS user guide, "Map Amazon EBS volumes to NVMe
+device names"). There is no block device: the file there has the path of the folder, and `mount`, `blkid` and `mkfs.ext4` of the machine are
+stand-ins that know it. Whether a volume may be attached, the local AWS decides.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from local_aws import LocalAws
+
+BY_ID = "dev/disk/by-id"
+_OF_BOXES = [{"Name": "tag-key", "Values": ["curfew:box"]}]
+_FORMATTED = ".formatted"
+_MOUNT = """#!/bin/sh
+# A disk is a file that names its folder.
+case $1 in
+*/{by_id}/*) exec {mount} --bind "$(cat "$1")" "$2" ;;
+*) exec {mount} "$@" ;;
+esac
+"""
+_BLKID = """#!/bin/sh
+for disk in "$@"; do :; done
+[ -e "$(cat "$disk")/{formatted}" ] || exit 2
+echo ext4
+"""
+_MKFS = """#!/bin/sh
+for disk in "$@"; do :; done
+touch "$(cat "$disk")/{formatted}"
+"""
+# Listens where its configuration says, and keeps what connects.
+_SSHD = """#!{python} -IS
+import socket, sys
+lines = dict(line.split(maxsplit=1) for line in open(sys.argv[sys.argv.index("-f") + 1]) if line.strip())
+server = socket.create_server((lines["ListenAddress"].split(":")[0].strip(), int(lines["Port"])))
+kept = []
+while True:
+    kept.append(server.accept())
+"""
+
+
+class Disks:
+    """The folders of all homes of a region."""
+
+    def __init__(self, aws: LocalAws, folder: Path, region: str = "us-east-1") -> None:
+        self.folder, self._ec2 = folder, aws.client("ec2", region)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def furnish(self, root: Path) -> None:
+        """The commands of a machine that know disks, and its `sshd`."""
+        scripts = {
+            "mount": _MOUNT.format(by_id=BY_ID, mount=shutil.which("mount")),
+            "umount": f'#!/bin/sh\nexec {shutil.which("umount")} "$@"\n',
+            "blkid": _BLKID.format(formatted=_FORMATTED),
+            "mkfs.ext4": _MKFS.format(formatted=_FORMATTED),
+            "sshd": _SSHD.format(python=sys.executable),
+        }
+        for name, text in scripts.items():
+            path = root / "tools" / name
+            path.write_text(text)
+            path.chmod(0o755)
+        (root / BY_ID).mkdir(parents=True)
+
+    def look(self, roots: dict[str, Path]) -> None:
+        """Makes what is new, and shows each machine the disks that it has. `roots`: the disks of machines by instance."""
+        for volume in self._ec2.describe_volumes(Filters=_OF_BOXES)["Volumes"]:
+            folder = self.folder / volume["VolumeId"]
+            if not folder.exists():
+                self._make(folder, volume.get("SnapshotId"))
+            for attachment in volume["Attachments"]:
+                if root := roots.get(attachment["InstanceId"]):
+                    name = f"nvme-Amazon_Elastic_Block_Store_{volume['VolumeId'].replace('-', '')}"
+                    (root / BY_ID / name).write_text(str(folder))
+        for snapshot in self._ec2.describe_snapshots(Filters=_OF_BOXES)["Snapshots"]:
+            folder = self.folder / snapshot["SnapshotId"]
+            if not folder.exists():
+                self._make(folder, snapshot["VolumeId"])
+
+    def _make(self, folder: Path, source: str | None) -> None:
+        """Empty, or a copy, which is there at once or not at all."""
+        if source:
+            copy = folder.with_name(f"{folder.name}.part")
+            shutil.copytree(self.folder / source, copy, symlinks=True)
+            copy.rename(folder)
+        else:
+            folder.mkdir()

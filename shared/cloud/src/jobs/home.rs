@@ -1,0 +1,147 @@
+//! The home of a box, as EC2 knows it. `jobs::boxes` decides.
+
+use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
+use futures::future::join;
+use jobs::boxes::{GpuBox, HomeEffect, HomeSight, HomeSnapshot, HomeVolume, VolumeSight};
+use model::id::ResourceId;
+use model::instance::Tags;
+use model::volume::{Snapshot, SnapshotState, VolumeState};
+use ports::{Cloud, Ec2Write};
+
+use crate::aws::Aws;
+use crate::describe::{DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES, snapshots_page, volumes_page};
+use crate::error::{CallError, CallErrorKind, call_error};
+use crate::observe::filter;
+use crate::observe::pages::all_pages;
+
+const CREATE_VOLUME: &str = "ec2:CreateVolume";
+const ATTACH_VOLUME: &str = "ec2:AttachVolume";
+
+/// The name by which EC2 knows the disk; Linux names it by the id of the volume (EBS user guide, "Map Amazon EBS volumes to NVMe device names").
+const DEVICE: &str = "/dev/sdf";
+
+pub(super) async fn observe_home(aws: &Aws, gpu_box: &GpuBox) -> Result<HomeSight, CallError> {
+    let Some(volume) = &gpu_box.home.volume else { return Ok(HomeSight::default()) };
+    let Some(id) = &volume.id else { return Ok(HomeSight::default()) };
+    let (volume, snapshots) = join(sight(aws, gpu_box, volume, id), snapshots(aws, gpu_box, id)).await;
+    Ok(HomeSight { volume: volume?, snapshots: Some(snapshots?) })
+}
+
+/// `None` where EC2 does not say: a filter finds nothing of a volume that was made a moment ago as of one that is gone.
+async fn sight(
+    aws: &Aws,
+    gpu_box: &GpuBox,
+    volume: &HomeVolume,
+    id: &ResourceId,
+) -> Result<Option<VolumeSight>, CallError> {
+    let region = &gpu_box.region;
+    let page =
+        volumes_page(aws.ec2(region).describe_volumes().filters(filter("volume-id", [id.as_str()])), region).await?;
+    if !page.incomplete.is_empty() {
+        let message = "the answer about this volume is incomplete";
+        return Err(CallError::new(DESCRIBE_VOLUMES, region, CallErrorKind::Incomplete, message));
+    }
+    let Some(found) = page.volumes.into_iter().find(|found| found.id == *id) else {
+        return Ok((volume.uses > 0).then_some(VolumeSight::Lost));
+    };
+    Ok(match (found.state, found.attached_to.into_iter().next()) {
+        (VolumeState::Creating, _) => Some(VolumeSight::Creating),
+        (VolumeState::Deleting | VolumeState::Deleted | VolumeState::Error, _) => Some(VolumeSight::Lost),
+        (VolumeState::Available | VolumeState::InUse, Some(instance)) => Some(VolumeSight::InUse(instance)),
+        (VolumeState::Available, None) => Some(VolumeSight::Available),
+        (VolumeState::InUse | VolumeState::Unknown, _) => None,
+    })
+}
+
+/// The snapshots that the home names, and those of its volume whose description says which state they hold.
+async fn snapshots(aws: &Aws, gpu_box: &GpuBox, volume: &ResourceId) -> Result<Vec<HomeSnapshot>, CallError> {
+    let region = &gpu_box.region;
+    let of_volume = Some(filter("volume-id", [volume.as_str()]));
+    let named = gpu_box.home.snapshots.iter().map(|one| one.id.as_str());
+    let named = (!gpu_box.home.snapshots.is_empty()).then(|| filter("snapshot-id", named));
+    let mut found: Vec<Snapshot> = Vec::new();
+    for which in [of_volume, named].into_iter().flatten() {
+        all_pages(DESCRIBE_SNAPSHOTS, region, async |token| {
+            let call = aws.ec2(region).describe_snapshots().owner_ids("self").filters(which.clone());
+            let page = snapshots_page(call.set_next_token(token), region).await?;
+            if !page.incomplete.is_empty() {
+                let message = "the answer about the snapshots of a home is incomplete";
+                return Err(CallError::new(DESCRIBE_SNAPSHOTS, region, CallErrorKind::Incomplete, message));
+            }
+            found.extend(page.snapshots);
+            Ok(page.next_token)
+        })
+        .await?;
+    }
+    let mut homes: Vec<HomeSnapshot> = Vec::new();
+    for snapshot in found {
+        let of = gpu_box.read_description(&snapshot.description);
+        let is_usable = matches!(snapshot.state, SnapshotState::Pending | SnapshotState::Completed);
+        let is_new = homes.iter().all(|one| one.id != snapshot.id);
+        if let Some(of) = of.filter(|_| is_usable && is_new) {
+            let completed = snapshot.state == SnapshotState::Completed;
+            homes.push(HomeSnapshot { id: snapshot.id, of, at: snapshot.started_at, completed });
+        }
+    }
+    Ok(homes)
+}
+
+pub(super) async fn change_home(
+    aws: &Aws,
+    gpu_box: &GpuBox,
+    effect: &HomeEffect,
+    tags: &Tags,
+) -> Result<Option<ResourceId>, CallError> {
+    let region = &gpu_box.region;
+    let done = match effect {
+        HomeEffect::CreateVolume => return create_volume(aws, gpu_box, tags).await.map(Some),
+        HomeEffect::Attach { volume, instance } => {
+            let call = aws.ec2(region).attach_volume().volume_id(volume.as_str()).instance_id(instance.as_str());
+            let answer = call.device(DEVICE).send().await;
+            return answer.map(|_| None).map_err(|error| call_error(ATTACH_VOLUME, region, &error));
+        }
+        HomeEffect::CreateSnapshot { volume, of } => {
+            let description = &gpu_box.describe_snapshot(*of);
+            aws.write(region, Ec2Write::CreateSnapshot { volume, description, tags }).await
+        }
+        HomeEffect::DeleteVolume(volume) => aws.write(region, Ec2Write::DeleteVolume(volume)).await,
+        HomeEffect::DeleteSnapshot(snapshot) => aws.write(region, Ec2Write::DeleteSnapshot(snapshot)).await,
+    };
+    match done {
+        // What is to be deleted was found a moment ago, or was deleted before.
+        Err(error) if error.kind == CallErrorKind::NotFound => Ok(None),
+        done => done.map(|()| None),
+    }
+}
+
+async fn create_volume(aws: &Aws, gpu_box: &GpuBox, tags: &Tags) -> Result<ResourceId, CallError> {
+    let region = &gpu_box.region;
+    let missing = |message| CallError::new(CREATE_VOLUME, region, CallErrorKind::Other, message);
+    let volume = gpu_box.home.volume.as_ref().ok_or_else(|| missing("the home names no volume to make"))?;
+    let tags = tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect();
+    let specification = TagSpecification::builder().resource_type(ResourceType::Volume).set_tags(Some(tags)).build();
+    let call = aws
+        .ec2(region)
+        .create_volume()
+        .availability_zone(&volume.zone)
+        .volume_type(VolumeType::Gp3)
+        .size(i32::try_from(gpu_box.home.size_gib).unwrap_or(i32::MAX))
+        .encrypted(true)
+        .set_snapshot_id(volume.from.as_ref().map(|snapshot| snapshot.as_str().to_owned()))
+        .tag_specifications(specification)
+        .client_token(gpu_box.volume_token(volume.number));
+    let answer = call.send().await.map_err(|error| call_error(CREATE_VOLUME, region, &error))?;
+    answer.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new).ok_or_else(|| {
+        CallError::new(CREATE_VOLUME, region, CallErrorKind::Unanswered, "EC2 answered without the new volume's id")
+    })
+}
+
+pub(super) async fn tag_home(aws: &Aws, gpu_box: &GpuBox, tags: &Tags) -> Result<(), CallError> {
+    let Some(id) = gpu_box.home.volume.as_ref().and_then(|volume| volume.id.as_ref()) else { return Ok(()) };
+    let tags: Vec<(&str, String)> = tags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    let resources = std::slice::from_ref(id);
+    aws.write(&gpu_box.region, Ec2Write::CreateTags { resources, tags: &tags }).await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use jobs::boxes::{Home, HomeState};
+
+use super::*;
+use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
+
+fn gpu_box(uses: u32) -> GpuBox {
+    let volume = HomeVolume {
+        number: 2,
+        zone: "us-east-1a".to_owned(),
+        from: Some("snap-1".into()),
+        id: Some("vol-1".into()),
+        attached_to: None,
+        uses,
+    };
+    GpuBox {
+        name: "vision/my-box".to_owned(),
+        owner: None,
+        region: "us-east-1".into(),
+        made_at: "2026-09-01T12:00:00Z".parse().unwrap(),
+        holder: None,
+        down_since: None,
+        home: Home { volume: Some(volume), ..Home::new(200) },
+    }
+}
+
+async fn sight_of(gpu_box: &GpuBox, volumes: Vec<String>) -> Option<VolumeSight> {
+    let (aws, _) = aws(move |call: &ReplayedCall| match call.name.as_str() {
+        "DescribeVolumes" => page_of("volumeSet", &volumes, None),
+        _ => page_of("snapshotSet", &[], None),
+    });
+    observe_home(&aws, gpu_box).await.unwrap().volume
+}
+
+#[tokio::test]
+async fn a_volume_is_seen_as_ec2_has_it() {
+    let used = gpu_box(3);
+    let seen = async |state: &str, more: &str| sight_of(&used, vec![volume_xml("vol-1", state, &[], more)]).await;
+    assert_eq!(seen("available", "").await, Some(VolumeSight::Available));
+    assert_eq!(seen("creating", "").await, Some(VolumeSight::Creating));
+    assert_eq!(seen("error", "").await, Some(VolumeSight::Lost));
+    assert_eq!(seen("in-use", &attached_xml("i-1")).await, Some(VolumeSight::InUse("i-1".into())));
+    assert_eq!(seen("in-use", "").await, None, "by whom is not said");
+    assert_eq!(sight_of(&used, Vec::new()).await, Some(VolumeSight::Lost));
+    assert_eq!(sight_of(&gpu_box(0), Vec::new()).await, None, "EC2 may not show it yet");
+}
+
+#[tokio::test]
+async fn a_snapshot_counts_by_its_description() {
+    let home = gpu_box(3);
+    let own = home.describe_snapshot(HomeState { volume: 2, uses: 3 });
+    let said = move |id: &str, state: &str, description: &str| {
+        let written = "Curfew: vol-1 before its deletion, by run-1";
+        snapshot_xml(id, "vol-1", state, &[]).replace(written, description)
+    };
+    let items = [said("snap-3", "completed", &own), said("snap-4", "error", &own), said("snap-5", "completed", "mine")];
+    let (aws, _) = aws(move |call: &ReplayedCall| match call.name.as_str() {
+        "DescribeVolumes" => page_of("volumeSet", &[volume_xml("vol-1", "available", &[], "")], None),
+        _ => page_of("snapshotSet", &items, None),
+    });
+    let found = observe_home(&aws, &home).await.unwrap().snapshots.unwrap();
+    let ids: Vec<(&str, bool)> = found.iter().map(|one| (one.id.as_str(), one.completed)).collect();
+    assert_eq!(ids, [("snap-3", true)]);
+}
+
+#[tokio::test]
+async fn each_step_is_one_call() {
+    let home = gpu_box(0);
+    let said = async |effect: HomeEffect| {
+        let (aws, calls) = aws(|_| ReplayAnswer::ok("<volumeId>vol-2</volumeId>"));
+        let tags = Tags::from([("Team".to_owned(), "vision".to_owned())]);
+        change_home(&aws, &home, &effect, &tags).await.unwrap();
+        calls.said().concat()
+    };
+    let created = said(HomeEffect::CreateVolume).await;
+    for part in ["AvailabilityZone=us-east-1a", "Encrypted=true", "Size=200", "SnapshotId=snap-1", "VolumeType=gp3"] {
+        assert!(created.contains(part), "{created}");
+    }
+    assert!(created.contains(&format!("ClientToken={}", home.volume_token(2))), "{created}");
+    let attached = said(HomeEffect::Attach { volume: "vol-1".into(), instance: "i-1".into() }).await;
+    assert_eq!(attached, "AttachVolume Device=/dev/sdf InstanceId=i-1 VolumeId=vol-1");
+    let of = HomeState { volume: 2, uses: 1 };
+    let taken = said(HomeEffect::CreateSnapshot { volume: "vol-1".into(), of }).await;
+    assert!(taken.starts_with("CreateSnapshot") && taken.contains("state 2.1"), "{taken}");
+    assert_eq!(said(HomeEffect::DeleteSnapshot("snap-1".into())).await, "DeleteSnapshot SnapshotId=snap-1");
+}
+
+#[tokio::test]
+async fn what_is_gone_needs_no_deletion() {
+    let (aws, _) = aws(|_| ReplayAnswer::error("InvalidVolume.NotFound", "No"));
+    let deleted = change_home(&aws, &gpu_box(1), &HomeEffect::DeleteVolume("vol-1".into()), &Tags::default()).await;
+    assert_eq!(deleted, Ok(None));
+    let (aws, _) = crate::replay::aws(|_| ReplayAnswer::error("IncorrectState", "No"));
+    let attach = HomeEffect::Attach { volume: "vol-1".into(), instance: "i-1".into() };
+    assert!(change_home(&aws, &gpu_box(1), &attach, &Tags::default()).await.is_err());
+}
