@@ -25,8 +25,10 @@ exec {sleep} "$((ms / 1000)).$(printf %03d "$((ms % 1000))")"
 _DROP_IN = """# What a test adds: where this machine's disk is, and its haste.
 [Service]
 ExecStart=
-ExecStart=/usr/local/bin/curfew-agent --identity {root}/etc/curfew/identity.json --hurry {hurry}{shutdown}
+ExecStart=/usr/local/bin/curfew-agent --identity {root}/etc/curfew/identity.json --hurry {hurry}{box}{shutdown}
 """
+# Where the agent of a box finds its disk, and mounts it.
+_BOX = " --disks {root}/dev/disk/by-id --box-directory {root}/var/curfew/box"
 # Where the kernel is everybody's, an agent must not come to its last resort.
 _ONLY_OWN = " --shutdown-command 'shutdown -h now || poweroff -f'"
 
@@ -46,7 +48,7 @@ def furnish(root: Path, seen_at: Path, init: Path, hurry: int, kind: str, more_t
     drop_in = root / "etc/systemd/system/curfew-agent.service.d/of-a-test.conf"
     drop_in.parent.mkdir(parents=True)
     shutdown = _ONLY_OWN if kind == isolation.PROCESSES else ""
-    drop_in.write_text(_DROP_IN.format(root=seen_at, hurry=hurry, shutdown=shutdown))
+    drop_in.write_text(_DROP_IN.format(root=seen_at, hurry=hurry, box=_BOX.format(root=seen_at), shutdown=shutdown))
 
 
 def _script(path: Path, text: str) -> None:

@@ -1,0 +1,160 @@
+"""Boxes on machines that boot: the real functions and the real agent, homes that are mounted, and what becomes of them from one day to the next."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hosts import Control, Disks, Host, Hosts, package
+from jobs import Job, JobAccount
+from local_aws import LocalAws
+from reaping import now, rfc3339
+
+HURRY = 40
+TIMEOUT_SECONDS = 180.0
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q ada"
+SPEC = f"""
+owner = "ada@example.com"
+setup = "echo set up"
+[gpu]
+types = ["g5.xlarge"]
+[spot]
+enabled = false
+[box]
+public_key = "{KEY}"
+home_gib = 20
+idle = "4h"
+[machine]
+user = "root"
+"""
+REMOVE = 'owner = "ada@example.com"\n[box]\nremove = "{}"\n'
+NAME = "boxes/vision/my-box.json"
+
+
+class Boxes:
+    """An account with machines, disks, and the function that runs jobs."""
+
+    def __init__(self, account: JobAccount, hosts: Hosts, control: Control) -> None:
+        self.account, self.hosts, self.control = account, hosts, control
+        self.ec2 = account.aws.client("ec2")
+        assert hosts.disks is not None
+        self.disks = hosts.disks
+
+    def until(self, what: Callable[[], Any]) -> Any:
+        limit = time.monotonic() + TIMEOUT_SECONDS
+        while not (found := what()):
+            if time.monotonic() > limit:
+                consoles = "\n".join(host.console() for host in self.hosts.all())
+                gaps = [run.invocation.response["gaps"] for run in self.control.runs if run.invocation.response]
+                raise AssertionError(f"{consoles}\n{[gap for gap in gaps if gap][-3:]}\n{self.account.keys('boxes/')}")
+            time.sleep(0.1)
+        return found
+
+    def submit(self, text: str = SPEC) -> Job:
+        """One `up` of the box."""
+        key = self.account.submit("my-box", text)
+        answer = self.until(lambda: self.account.answer(key))
+        assert answer["is"] == "accepted", answer
+        self.account.aws.client("s3").delete_object(Bucket=self.control.bucket, Key=key)
+        for kind in ("accepted", "rejected"):
+            self.account.aws.client("s3").delete_object(Bucket=self.control.bucket, Key=key.replace(".toml", f".{kind}.json"))
+        return Job(self.account, answer["job"])
+
+    def report(self, job: Job) -> dict[str, Any] | None:
+        """The box as its agent sees it, once people can log in."""
+        key = f"attempts/{job.id}/{job.attempt}/heartbeat.json"
+        return self.account.read(key).get("box") if key in self.account.keys(key) else None
+
+    def up(self, text: str = SPEC) -> tuple[Job, dict[str, Any], Host]:
+        job = self.submit(text)
+        report = self.until(lambda: job.attempt and self.report(job))
+        return job, report, self.hosts.find(job.machine)
+
+    def down(self, job: Job) -> None:
+        job.cancel()
+        self.until(lambda: self.is_over(job))
+
+    def is_over(self, job: Job) -> bool:
+        return job.state == "ended" and job.phase["closed"]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return self.account.read(NAME)
+
+    def volumes(self) -> dict[str, dict[str, Any]]:
+        found = self.ec2.describe_volumes(Filters=[{"Name": "tag:curfew:box", "Values": ["vision/my-box"]}])["Volumes"]
+        return {one["VolumeId"]: one for one in found}
+
+    def snapshots(self) -> list[str]:
+        found = self.ec2.describe_snapshots(Filters=[{"Name": "tag:curfew:box", "Values": ["vision/my-box"]}])["Snapshots"]
+        return [one["SnapshotId"] for one in found]
+
+    def home(self) -> Path:
+        """The home of its user, on the disk that is true."""
+        return self.disks.folder / self.document["home"]["volume"]["id"] / "home"
+
+
+@pytest.fixture
+def boxes(aws: LocalAws, tmp_path: Path) -> Iterator[Boxes]:
+    with ExitStack() as stack:
+        account = stack.enter_context(JobAccount(aws))
+        account.configure(teams={"vision": {}})
+        hosts = Hosts(aws, tmp_path / "hosts", HURRY)
+        if hosts.isolation != "namespaces":
+            pytest.skip("a home is mounted in a namespace of its own")
+        hosts.more_tools = ("ssh-keygen",)
+        hosts.disks = Disks(aws, tmp_path / "disks")
+        stack.enter_context(hosts)
+        environment = account.environment(LAMBDA_TASK_ROOT=str(package(tmp_path / "package")))
+        control = stack.enter_context(Control(aws, environment, every=1.0, at_once=2))
+        yield Boxes(account, hosts, control)
+
+
+def test_a_home_comes_back_in_another_zone(boxes: Boxes) -> None:
+    job, report, _ = boxes.up()
+    (first,) = boxes.volumes().values()
+    assert first["Encrypted"] and first["Size"] == 20 and report["user"] == "root"
+    (boxes.home() / "notes").write_text("of the first day")
+    boxes.down(job)
+    assert job.phase["result"] == "cancelled" and boxes.snapshots() and "holder" not in boxes.document
+    (rests,) = boxes.volumes().values()
+    kept = {tag["Key"]: tag["Value"] for tag in rests["Tags"]}
+    assert (rests["State"], kept["Team"]) == ("available", "vision") and kept["curfew:keep-until"] > rfc3339(now())
+    # The zone of the home comes first; it has none left.
+    boxes.account.aws.set_capacity(0, "g5.xlarge", zone=first["AvailabilityZone"])
+    again, moved, _ = boxes.up()
+    assert (boxes.home() / "notes").read_text() == "of the first day"
+    assert moved["host_key"] == report["host_key"], "the host key is that of the box"
+    boxes.until(lambda: first["VolumeId"] not in boxes.volumes())
+    (second,) = boxes.volumes().values()
+    assert second["AvailabilityZone"] != first["AvailabilityZone"]
+    calls = [call["action"] for call in boxes.account.aws.calls() if call["action"] in ("ec2:DetachVolume", "ec2:AttachVolume")]
+    assert calls == ["ec2:AttachVolume"] * 2
+    boxes.down(again)
+
+
+def test_a_box_has_one_machine_and_goes_when_it_is_removed(boxes: Boxes) -> None:
+    job, _, _ = boxes.up()
+    second = boxes.submit(f"{SPEC}\n# another time\n")
+    boxes.until(lambda: boxes.is_over(second))
+    assert second.phase["result"] == "failed" and f"by the job {job.id}" in second.phase["why"]
+    assert len(boxes.account.ever_launched()) == 1
+    # An end that is moved within what its machine has left.
+    later = rfc3339(now().replace(microsecond=0))
+    until = job.document["box"]["soft_end"]
+    boxes.account.put(f"jobs/{job.id}/extend.json", json.dumps({"schema": 1, "at": later, "until": until}).encode())
+    boxes.until(lambda: job.document["box"].get("extended"))
+    assert job.document["box"]["extended"] == {"asked_at": later} and job.document["box"]["kept_until"] == until
+    boxes.down(job)
+    removal = boxes.submit(REMOVE.format("volume"))
+    boxes.until(lambda: boxes.is_over(removal))
+    assert removal.phase["result"] == "succeeded" and not boxes.volumes() and len(boxes.snapshots()) == 1
+    gone = boxes.submit(REMOVE.format("everything"))
+    boxes.until(lambda: boxes.is_over(gone))
+    assert not boxes.snapshots() and NAME not in boxes.account.keys("boxes/")
