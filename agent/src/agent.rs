@@ -3,17 +3,14 @@
 use std::fmt::Display;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::boxes::BoxReport;
-use jobs::checkpoints::UnsavedWork;
-use jobs::telemetry::GpuTrend;
 use jobs::warning::{PendingUpload, grace, time_after_uploads};
 use jobs::{
-    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GPU_BUSY_PERCENT, GpuWork, Heartbeat,
+    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GPU_BUSY_PERCENT, Heartbeat,
     MachineIdentity, WorkMonitor, WorkSigns, agent_warning,
 };
 use model::duration::format_duration;
@@ -21,7 +18,9 @@ use model::moment::before;
 use store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
 
+use crate::arguments::{Arguments, BoxPlaces};
 use crate::fence::Fence;
+use crate::heartbeat::AgentStatus;
 use crate::log::Log;
 use crate::world::{Pace, after, left_until, now, time_since};
 
@@ -144,21 +143,6 @@ impl From<EndCause> for AttemptEnd {
     }
 }
 
-/// The content of a heartbeat.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AgentStatus {
-    pub(crate) doing: &'static str,
-    pub(crate) step: Option<u64>,
-    pub(crate) steps_per_hour: Option<f64>,
-    /// Utilisation of the busiest GPU in the last minute, in percent.
-    pub(crate) gpu_percent: Option<f64>,
-    pub(crate) unsaved: UnsavedWork,
-    pub(crate) gpus: Option<GpuWork>,
-    pub(crate) trend: GpuTrend,
-    /// The box, once people can log in.
-    pub(crate) gpu_box: Option<BoxReport>,
-}
-
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) identity: MachineIdentity,
@@ -167,6 +151,7 @@ pub(crate) struct Agent {
     pub(crate) pace: Pace,
     /// A directory of root for what a restarted agent has to know.
     pub(crate) state: PathBuf,
+    pub(crate) places: BoxPlaces,
     /// True if programs of the job ran on this machine before the agent started: what is on its disk may be theirs.
     pub(crate) has_run_before: bool,
     pub(crate) fence: Fence,
@@ -179,8 +164,11 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, pace: Pace, state: PathBuf) -> Arc<Self> {
+    pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, arguments: &Arguments) -> Arc<Self> {
         let fence = Fence::new(store.clone(), &identity);
+        // Beside the identity.
+        let state = arguments.identity.parent().map(Path::to_owned).unwrap_or_default();
+        let (pace, places) = (arguments.pace, arguments.places.clone());
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
         let (begun, warnings, work, unsent_warning) =
             (Instant::now(), Mutex::default(), Mutex::default(), Notify::new());
@@ -191,6 +179,7 @@ impl Agent {
             log,
             pace,
             state,
+            places,
             has_run_before,
             fence,
             status,
@@ -254,6 +243,11 @@ impl Agent {
     /// The warnings for the owner of the job.
     pub(crate) fn current_warnings(&self) -> Vec<AgentWarning> {
         self.with_warnings(|warnings, at| warnings.to_report(at))
+    }
+
+    /// Sends a heartbeat as soon as possible.
+    pub(crate) fn hasten_heartbeat(&self) {
+        self.unsent_warning.notify_one();
     }
 
     /// Returns once there is a warning that no heartbeat has sent.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use jobs::boxes::SSH_PORT;
 use model::fault::InvalidValue;
 
 use crate::world::Pace;
@@ -10,20 +11,33 @@ pub(crate) const USAGE: &str = "\
 The agent of a Curfew job: runs on the machine that was launched for it, and ends it.
 
 usage: agent [--identity FILE] [--shutdown-command COMMAND] [--hurry N]
+             [--disks DIRECTORY] [--box-directory DIRECTORY] [--ssh-port N]
 
   --identity FILE             who this machine is (/etc/curfew/identity.json)
   --shutdown-command COMMAND  what ends the machine, by sh -c (shutdown -h now)
   --hurry N                   every wait N times shorter, for tests (1)
+  --disks DIRECTORY           where the disks are by their ids (/dev/disk/by-id)
+  --box-directory DIRECTORY   where the disk of a box is mounted (/var/curfew/box)
+  --ssh-port N                the port of a box's sshd on 127.0.0.1 (2222)
 ";
 
 /// The default command that ends the machine.
 pub(crate) const SHUTDOWN: &str = "shutdown -h now";
+
+/// The places of a box on its machine; only tests have others.
+#[derive(Debug, Clone)]
+pub(crate) struct BoxPlaces {
+    pub(crate) disks: PathBuf,
+    pub(crate) directory: PathBuf,
+    pub(crate) ssh_port: u16,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
     pub(crate) identity: PathBuf,
     pub(crate) shutdown: String,
     pub(crate) pace: Pace,
+    pub(crate) places: BoxPlaces,
 }
 
 /// The error is for people.
@@ -32,6 +46,11 @@ pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments,
         identity: PathBuf::from("/etc/curfew/identity.json"),
         shutdown: SHUTDOWN.to_owned(),
         pace: Pace(1),
+        places: BoxPlaces {
+            disks: PathBuf::from("/dev/disk/by-id"),
+            directory: PathBuf::from("/var/curfew/box"),
+            ssh_port: SSH_PORT,
+        },
     };
     let mut given = given.into_iter();
     while let Some(name) = given.next() {
@@ -45,6 +64,12 @@ pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments,
                 let times = value.parse().ok().filter(|times| *times > 0);
                 let wrong = || InvalidValue::new(format!("--hurry is a whole number from 1 on, not `{value}`"));
                 arguments.pace = Pace(times.ok_or_else(wrong)?);
+            }
+            "--disks" => arguments.places.disks = PathBuf::from(value),
+            "--box-directory" => arguments.places.directory = PathBuf::from(value),
+            "--ssh-port" => {
+                let wrong = |_| InvalidValue::new(format!("--ssh-port is a port, not `{value}`"));
+                arguments.places.ssh_port = value.parse().map_err(wrong)?;
             }
             _ => return Err(InvalidValue::new(format!("`{name}` is no argument\n\n{USAGE}"))),
         }
@@ -78,5 +103,6 @@ mod tests {
         check("--identity", Err("`--identity` needs a value"));
         check("--speed 3", Err("`--speed` is no argument"));
         check("--hurry 0", Err("whole number from 1 on"));
+        check("--ssh-port ssh", Err("--ssh-port is a port, not `ssh`"));
     }
 }

@@ -15,26 +15,27 @@ use jobs::warning::grace;
 use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobId, WARNING};
 use model::duration;
 use store::{MachineDocument, MachineDocuments as _};
-use tokio::task::JoinHandle;
 
-use self::assigned_job::read_spec;
+use self::assigned_job::{find_user, read_spec};
 use self::evidence::ExitEvidence;
 use self::leftovers::{Leftovers, end_leftovers, list_checkpoint_directory, pass_on_lost_work, warn_of_lost_work};
-use self::outcome::{EndedCommand, end_job, not_started, outcome, unfinished};
+use self::outcome::{EndedCommand, end_box, end_job, not_started, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
 use crate::command::{RunningCommand, ShellLine, signal_of};
 use crate::container::Container;
 use crate::directory::CheckpointDirectory;
 use crate::fence::FenceError;
+use crate::gpu::GpuWatch;
+use crate::gpu_box::{self, BoxHome};
 use crate::inputs::provide;
 use crate::keeper::{CheckpointKeeper, DirectoryBefore, KeeperSummary};
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
 use crate::retry_timeout::RetryTimeout;
-use crate::user::{self, User};
+use crate::user::User;
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
 use crate::world::now;
-use crate::{command, gpu, metadata, outputs, secrets};
+use crate::{command, metadata, outputs, secrets};
 
 pub(crate) use self::assigned_job::AssignedJob;
 
@@ -53,8 +54,8 @@ const NO_TIME: &str = "there was no time to upload its last checkpoint";
 
 /// Runs the attempt. The machine shuts down after any result.
 pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
-    let mut container = None;
-    let end = match Box::pin(attempt(agent, &mut container)).await {
+    let (mut container, mut home) = (None, None);
+    let end = match Box::pin(attempt(agent, &mut container, &mut home)).await {
         Ok(end) => end,
         Err(error) => not_started(agent, error).await,
     };
@@ -64,10 +65,15 @@ pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
     }
     // Such as processes of a setup that a warning cut short.
     command::kill_leftovers(false).await;
+    gpu_box::release_home(agent, &mut home).await;
     end
 }
 
-async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Result<AttemptEnd, StartError> {
+async fn attempt(
+    agent: &Arc<Agent>,
+    container: &mut Option<Container>,
+    home: &mut Option<BoxHome>,
+) -> Result<AttemptEnd, StartError> {
     agent.set_activity("starting");
     let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await?;
     if let Err(error @ StartError::Ended(_)) = asked {
@@ -78,18 +84,12 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
     agent.unless_it_ends(Box::pin(pass_on_lost_work(agent))).await?;
     // A result, such as that the job has no spec, needs the fence.
     let asked = asked?;
-    let mut user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw())?;
-    if let Some(image) = &asked.work.container {
-        let earlier = container.insert(Container::of_attempt(agent));
-        agent.unless_it_ends(earlier.remove_earlier(image)).await??;
-        user = earlier.make_home(agent, user)?;
-    }
-    if container.is_none()
-        && let Err(error) = command::find_shell(asked.work.shell)
-    {
-        return Err(StartError::Impossible { code: StartError::NOT_FOUND, why: error.to_string() });
-    }
+    let user = find_user(agent, &asked, container).await?;
     metadata::close(agent, &asked, &user).await;
+    // Before anything is written to it.
+    if asked.work.is_box {
+        agent.unless_it_ends(Box::pin(gpu_box::mount_home(agent, &user, home))).await??;
+    }
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     // Before checkpoints are restored: what the archive has in their directory is set aside.
     if let Some(digest) = &asked.work.workdir {
@@ -114,12 +114,16 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         if !status.success() {
             evidence.end().await;
             let why = evidence.describe(agent, status, "`setup`");
+            gpu_box::release_home(agent, home).await;
             return Ok(outcome(agent, &asked, &user, EndedCommand { status, why, gpu_fault: None }, Vec::new()).await);
         }
     }
     let idle_max = asked.work.idle_max;
-    let watch = || GpuWatch { agent, watching: tokio::spawn(gpu::watch(Arc::clone(agent), idle_max)) };
-    let _gpus = asked.work.has_gpus.then(watch);
+    let _gpus = asked.work.has_gpus.then(|| GpuWatch::begin(agent, idle_max));
+    if asked.work.is_box {
+        let why = Box::pin(gpu_box::keep_box(agent, &asked, &user, &variables, home)).await?;
+        return Ok(end_box(agent, &why).await);
+    }
     loop {
         agent.set_activity(Heartbeat::RUNNING);
         agent.log.write_line(&format!("runs the command as {}", user.name));
@@ -172,19 +176,6 @@ fn variables_of(
     let mut variables = variables::build_variables(&own, agent.ends_at());
     variables.extend(fetched.clone());
     variables
-}
-
-/// Watches the GPUs until it is dropped.
-struct GpuWatch<'a> {
-    agent: &'a Agent,
-    watching: JoinHandle<()>,
-}
-
-impl Drop for GpuWatch<'_> {
-    fn drop(&mut self) {
-        self.watching.abort();
-        self.agent.set_status(|status| status.gpu_percent = None);
-    }
 }
 
 /// Waits for the last write of the previous attempt, and takes the fence.

@@ -201,22 +201,27 @@ pub(crate) async fn wait_for_leftovers() {
 /// Kills all leftover processes of the agent's commands, in their group or not: the agent inherits them ([`processes::inherit`]). With
 /// `with_sigterm` it sends SIGTERM first. Returns how many there were.
 pub(crate) async fn kill_leftovers(with_sigterm: bool) -> usize {
-    kill_processes(with_sigterm, leftover_processes).await
+    kill_processes(with_sigterm.then_some(Signal::TERM), leftover_processes).await
 }
 
 /// Kills the processes of a killed agent of the same attempt, which it finds by the variables of [`crate::variables`]: they would
 /// write beside the next command. Returns how many there were.
 pub(crate) async fn kill_orphans(identity: &MachineIdentity) -> usize {
     let variables = variables::identity_variables(identity).map(|(name, value)| format!("{name}={value}"));
-    kill_processes(false, || processes::orphans_with(&variables)).await
+    kill_processes(None, || processes::orphans_with(&variables)).await
 }
 
-async fn kill_processes(with_sigterm: bool, running: impl Fn() -> Vec<Pid>) -> usize {
+/// Ends the programs of the people on a box, first by SIGHUP, as a terminal that is gone does.
+pub(crate) async fn hang_up(uid: u32) {
+    kill_processes(Some(Signal::HUP), || processes::find_people(uid)).await;
+}
+
+async fn kill_processes(first: Option<Signal>, running: impl Fn() -> Vec<Pid>) -> usize {
     let mut left = running();
     let count = left.len();
     let begun = Instant::now();
     while !left.is_empty() {
-        let signal = if with_sigterm && begun.elapsed() < SIGTERM_TIMEOUT { Signal::TERM } else { Signal::KILL };
+        let signal = first.filter(|_| begun.elapsed() < SIGTERM_TIMEOUT).unwrap_or(Signal::KILL);
         if begun.elapsed() > SIGTERM_TIMEOUT * 2 {
             // In the kernel, on a dead disk perhaps. The machine is about to go.
             break;

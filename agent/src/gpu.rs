@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use jobs::AgentWarningKind;
 use jobs::telemetry::{GpuMeans, GpuSample, PUBLISHED_EVERY, SAMPLED_EVERY, mean_of_busiest};
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use self::nvml::GpuSampler;
@@ -58,8 +59,27 @@ pub(crate) fn is_installed() -> bool {
     vendors.any(|vendor| vendor.trim() == "0x10de")
 }
 
-/// Ends the attempt once every GPU has been idle for `idle_max`.
-pub(crate) async fn watch(agent: Arc<Agent>, idle_max: Option<SignedDuration>) {
+/// The watch over the GPUs, until it is dropped.
+pub(crate) struct GpuWatch<'a> {
+    agent: &'a Agent,
+    watching: JoinHandle<()>,
+}
+
+impl<'a> GpuWatch<'a> {
+    /// Begins it; it ends the attempt once every GPU has been idle for `idle_max`.
+    pub(crate) fn begin(agent: &'a Arc<Agent>, idle_max: Option<SignedDuration>) -> Self {
+        Self { agent, watching: tokio::spawn(watch(Arc::clone(agent), idle_max)) }
+    }
+}
+
+impl Drop for GpuWatch<'_> {
+    fn drop(&mut self) {
+        self.watching.abort();
+        self.agent.set_status(|status| status.gpu_percent = None);
+    }
+}
+
+async fn watch(agent: Arc<Agent>, idle_max: Option<SignedDuration>) {
     let mut saying = OnceLog { agent: &agent, said: BTreeSet::new() };
     let mut sampler = match GpuSampler::begin() {
         Ok(sampler) => sampler,

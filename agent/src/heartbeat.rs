@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Heartbeat};
+use jobs::boxes::BoxReport;
+use jobs::checkpoints::UnsavedWork;
+use jobs::telemetry::GpuTrend;
+use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, GpuWork, HEARTBEAT_EVERY, Heartbeat};
 use store::{LogTail, StoreError};
 
 use crate::agent::{Agent, EndCause};
@@ -30,6 +33,21 @@ const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
 /// Less can be uploaded then, because S3 does not accept it.
 const LAST_UPLOAD_TIME: SignedDuration = SignedDuration::from_mins(2);
+
+/// The content of a heartbeat.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AgentStatus {
+    pub(crate) doing: &'static str,
+    pub(crate) step: Option<u64>,
+    pub(crate) steps_per_hour: Option<f64>,
+    /// Utilisation of the busiest GPU in the last minute, in percent.
+    pub(crate) gpu_percent: Option<f64>,
+    pub(crate) unsaved: UnsavedWork,
+    pub(crate) gpus: Option<GpuWork>,
+    pub(crate) trend: GpuTrend,
+    /// The box, once people can log in.
+    pub(crate) gpu_box: Option<BoxReport>,
+}
 
 pub(crate) async fn beat(agent: Arc<Agent>) {
     let (begun, mut last_success, mut uploaded) = (Instant::now(), Instant::now(), None);

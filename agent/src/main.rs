@@ -16,6 +16,7 @@ mod directory;
 mod disk;
 mod fence;
 mod gpu;
+mod gpu_box;
 mod heartbeat;
 mod inputs;
 mod keeper;
@@ -34,7 +35,6 @@ mod workdir;
 mod world;
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,9 +105,7 @@ fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
 async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
     let store = store_of(&identity).await;
     log.write_line(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
-    // Beside the identity.
-    let state = arguments.identity.parent().map(Path::to_owned).unwrap_or_default();
-    let agent = Agent::new(identity, store, log, arguments.pace, state);
+    let agent = Agent::new(identity, store, log, arguments);
     let watching = [
         tokio::spawn(notice::wait_for_shutdown(Arc::clone(&agent), shutdown)),
         tokio::spawn(notice::wait_for_deadline(Arc::clone(&agent))),

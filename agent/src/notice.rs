@@ -21,11 +21,12 @@ use crate::world::{after, now, sleep_until};
 /// EC2 user guide, "Spot Instance interruption notices": check every 5 seconds.
 const CHECK_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
+pub(crate) const INSTANCE_ID: &str = "/latest/meta-data/instance-id";
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
 
 /// The unit grants the agent 150 s, other units 90 (systemd, `DefaultTimeoutStopSec`); the log and the exit record need the rest.
-const SHUTDOWN_TIME: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const SHUTDOWN_TIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// EC2 user guide, "Spot Instance interruption notices", "instance-action".
 #[derive(Debug, PartialEq, Eq, Deserialize)]

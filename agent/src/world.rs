@@ -1,5 +1,6 @@
 //! The clock, and the pace of all waits.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,6 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 #[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
 pub(crate) fn has_other_metadata() -> bool {
     std::env::var_os("AWS_EC2_METADATA_SERVICE_ENDPOINT").is_some()
+}
+
+/// The absolute path of a program, in `PATH` or else in one of these directories.
+#[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
+pub(crate) fn find_program(name: &str, directories: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path).chain(directories.iter().map(PathBuf::from));
+    directories.map(|directory| directory.join(name)).find(|program| program.is_absolute() && program.is_file())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]

@@ -1,10 +1,15 @@
 //! The spec of the job that the attempt runs.
 
+use std::sync::Arc;
+
 use jobs::{CheckpointSpec, JobSpec, Workload};
 use model::config::Config;
 
 use crate::agent::{Agent, StartError};
+use crate::command;
+use crate::container::Container;
 use crate::retry_timeout::{RetryTimeout, read_with_retries};
+use crate::user::{self, User};
 
 pub(crate) struct AssignedJob {
     pub(crate) work: Workload,
@@ -28,6 +33,26 @@ pub(super) async fn read_spec(agent: &Agent) -> Result<AssignedJob, StartError> 
     let (work, checkpoint) = read?;
     let keep = if checkpoint.is_some() { read_keep(agent).await } else { None };
     Ok(AssignedJob { work, checkpoint, keep })
+}
+
+/// The user of the command, and its container if it has one. What the image lacks is found before anything is fetched.
+pub(super) async fn find_user(
+    agent: &Arc<Agent>,
+    asked: &AssignedJob,
+    container: &mut Option<Container>,
+) -> Result<User, StartError> {
+    let mut user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw())?;
+    if let Some(image) = &asked.work.container {
+        let earlier = container.insert(Container::of_attempt(agent));
+        agent.unless_it_ends(earlier.remove_earlier(image)).await??;
+        user = earlier.make_home(agent, user)?;
+    }
+    if container.is_none()
+        && let Err(error) = command::find_shell(asked.work.shell)
+    {
+        return Err(StartError::Impossible { code: StartError::NOT_FOUND, why: error.to_string() });
+    }
+    Ok(user)
 }
 
 /// Reads how many checkpoints the accepted job keeps, and retries while S3 does not answer.

@@ -110,6 +110,12 @@ async fn settle(agent: &Agent, result: HeadResult) -> AttemptEnd {
     }
 }
 
+/// Ends the job of a box whose end has come, and whose home is unmounted.
+pub(super) async fn end_box(agent: &Agent, why: &str) -> AttemptEnd {
+    let why = clean_machine_text(why);
+    settle(agent, HeadResult { succeeded: true, code: None, why, at: now(), is_final: false }).await
+}
+
 /// Ends the job, after a limit of it has ended the attempt. Without the result another attempt would begin, so it is not bound to the time that the
 /// command and its uploads had.
 pub(super) async fn end_job(agent: &Agent, end: AttemptEnd) -> AttemptEnd {

@@ -18,7 +18,6 @@ use crate::{aws, notice};
 /// The timeout of one call with everything before it: the next one is due in a minute.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-const INSTANCE: &str = "/latest/meta-data/instance-id";
 const REGION: &str = "/latest/meta-data/placement/region";
 
 /// This machine, once the instance metadata has answered.
@@ -64,7 +63,7 @@ impl Publisher {
 impl PublishingMachine {
     async fn find() -> Result<Self, AgentError> {
         let metadata = notice::client();
-        let instance = said(&metadata, INSTANCE).await?;
+        let instance = said(&metadata, notice::INSTANCE_ID).await?;
         let region = said(&metadata, REGION).await?;
         Ok(Self { instance, client: Client::new(&aws::config(region).await) })
     }

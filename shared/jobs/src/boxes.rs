@@ -62,6 +62,9 @@ pub struct BoxHolder {
     pub since: Timestamp,
 }
 
+/// The port of a box's own sshd, on 127.0.0.1 alone.
+pub const SSH_PORT: u16 = 2222;
+
 /// Prefix of the documents of boxes.
 pub const BOXES: &str = "boxes/";
 
