@@ -152,9 +152,10 @@ class Machine:
         stdout: int | None = None,  # in place of a file that `said` reads
         knows: bool = True,  # who it is; or else once `knows_now` is called
         again: Machine | None = None,  # the same machine, which restarts
+        more: Sequence[object] = (),  # further arguments of the agent
     ) -> None:
         self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
-        self.role, self.clock, self.umask, self.stdout, self.knows = role, clock, umask, stdout, knows
+        self.role, self.clock, self.umask, self.stdout, self.knows, self.more = role, clock, umask, stdout, knows, more
         self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
         self.folder = again.folder if again else job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
         self.folder.mkdir(exist_ok=True)
@@ -192,7 +193,7 @@ class Machine:
             # As on a real machine, they come from its metadata and nowhere else.
             environment = {name: value for name, value in environment.items() if name not in CREDENTIALS}
         shutdown = f"touch {shlex.quote(str(self.dark))}"
-        words = [AGENT, "--identity", path, "--shutdown-command", shutdown, "--hurry", str(self.hurry)]
+        words = [AGENT, "--identity", path, "--shutdown-command", shutdown, "--hurry", str(self.hurry), *map(str, self.more)]
         with self.output.open("wb") as output:
             stdout = output.fileno() if self.stdout is None else self.stdout
             self.process = subprocess.Popen(words, env=environment, stdout=stdout, stderr=subprocess.STDOUT, umask=self.umask)
