@@ -93,7 +93,7 @@ async fn attempt(
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     // Before checkpoints are restored: what the archive has in their directory is set aside.
     if let Some(digest) = &asked.work.workdir {
-        agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
+        agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user, asked.work.is_box))).await??;
     }
     let _mounted = agent.unless_it_ends(Box::pin(provide(agent, &asked.work.inputs, &user))).await??;
     let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;

@@ -15,7 +15,7 @@ use crate::inputs::is_mount;
 pub(crate) use self::command::{
     find_groups, find_in_container, find_processes, find_running, is_running, name_process,
 };
-pub(crate) use self::people::{ProcessAge, find_people, has_session_shell, read_cpu_times};
+pub(crate) use self::people::{ProcessAge, find_listener, find_people, has_session_shell, read_cpu_times};
 
 /// Makes the agent the parent of each descendant whose parent ends, as `init` is of all others.
 pub(crate) fn inherit() {

@@ -15,8 +15,14 @@ use crate::user::User;
 /// The most lines about what was in the way.
 const NAMED_MAX: usize = 10;
 
-/// Fetches and unpacks it, with the rights of the user, and retries while S3 does not answer.
-pub(crate) async fn restore_workdir(agent: &Arc<Agent>, digest: &WorkdirDigest, user: &User) -> Result<(), StartError> {
+/// Fetches and unpacks it, with the rights of the user, and retries while S3 does not answer. On a box people have worked in it since the first
+/// attempt, and what they have changed stays.
+pub(crate) async fn restore_workdir(
+    agent: &Arc<Agent>,
+    digest: &WorkdirDigest,
+    user: &User,
+    is_box: bool,
+) -> Result<(), StartError> {
     agent.set_activity("unpacking the working directory");
     let mut archive = fetch(agent, digest).await?;
     if WorkdirDigest::from_archive(&archive) != *digest {
@@ -26,7 +32,8 @@ pub(crate) async fn restore_workdir(agent: &Arc<Agent>, digest: &WorkdirDigest, 
         archive = fetch(agent, digest).await?;
     }
     let (digest, into) = (digest.clone(), PathBuf::from(&user.home));
-    let in_the_way = if agent.has_run_before { InTheWay::Keep } else { InTheWay::MoveAside };
+    let has_own_work = agent.has_run_before || (is_box && agent.identity.attempt > 1);
+    let in_the_way = if has_own_work { InTheWay::Keep } else { InTheWay::MoveAside };
     // The result of the disk, and in it that of the archive.
     let unpacked = on_disk(&user.file_owner(), move || Ok(unpack(&archive, &digest, &into, in_the_way))).await;
     match unpacked {

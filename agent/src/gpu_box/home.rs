@@ -155,7 +155,7 @@ impl BoxHome {
             }
         }
         if let Some(at) = synced_at {
-            agent.log.write_line(&format!("the home was synced at {at:.0}, and is unmounted"));
+            agent.log.write_line(&format!("the home was synced at {at:.0}"));
         }
     }
 }

@@ -12,13 +12,14 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use super::home::BoxHome;
 use super::{run, run_well};
 use crate::agent::{Agent, StartError};
+use crate::processes::find_listener;
 use crate::user::User;
 use crate::variables::VariableMap;
 use crate::world::find_program;
@@ -79,6 +80,10 @@ impl LoginServer {
         let written = write_file(&keys, &format!("{}\n", home.terms.public_key), 0o644);
         let written = written.and_then(|()| write_file(&config, &text, 0o600));
         written.map_err(|error| failed(error.to_string()))?;
+        // One of an earlier start of this agent would keep the port.
+        if let Some(earlier) = find_listener(&config.display().to_string()) {
+            let _ = kill_process(earlier, Signal::TERM);
+        }
         Ok(Self { program, config, port: settings.port, host_key, process: Cell::new(None) })
     }
 

@@ -34,6 +34,16 @@ pub(crate) fn read_cpu_times(uid: u32) -> Option<BTreeMap<ProcessAge, Duration>>
     Some(times.collect())
 }
 
+/// The sshd that listens by that configuration. Its title names its arguments, and those of its logins do not.
+pub(crate) fn find_listener(config: &str) -> Option<Pid> {
+    let is_listener = |id: i32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        name_of(&stat) == Some("sshd") && String::from_utf8_lossy(&words).contains(config)
+    };
+    processes().map(|(id, _)| id).find(|id| is_listener(*id)).and_then(Pid::from_raw)
+}
+
 /// Returns `true` if a person has a shell by Session Manager.
 pub(crate) fn has_session_shell() -> bool {
     let all: BTreeMap<i32, Process> = processes().collect();
