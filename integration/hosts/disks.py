@@ -1,8 +1,8 @@
 """The homes of boxes: each volume and each snapshot is a folder, which the machine that has the volume mounts.
 
 A machine finds the disk as Linux names it, `/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…` (EBS user guide, "Map Amazon EBS volumes to NVMe
-device names"). There is no block device: the file there has the path of the folder, and `mount`, `blkid` and `mkfs.ext4` of the machine are
-stand-ins that know it. Whether a volume may be attached, the local AWS decides.
+device names"). There is no block device: the file there has nothing but zeros, as a new disk, and `mount`, `blkid` and `mkfs.ext4` of
+the machine are stand-ins that know its folder. Whether a volume may be attached, the local AWS decides.
 """
 
 from __future__ import annotations
@@ -16,28 +16,27 @@ from local_aws import LocalAws
 BY_ID = "dev/disk/by-id"
 _OF_BOXES = [{"Name": "tag-key", "Values": ["curfew:box"]}]
 _FORMATTED = ".formatted"
+_FOLDERS = "folders"  # of the disks that a machine has, by their names
 _MOUNT = """#!/bin/sh
-# A disk is a file that names its folder.
 case $1 in
-*/{by_id}/*) exec {mount} --bind "$(cat "$1")" "$2" ;;
+*/{by_id}/*) exec {mount} --bind "$(cat "$CURFEW_ROOT/{folders}/${{1##*/}}")" "$2" ;;
 *) exec {mount} "$@" ;;
 esac
 """
 _BLKID = """#!/bin/sh
 for disk in "$@"; do :; done
-[ -e "$(cat "$disk")/{formatted}" ] || exit 2
+[ -e "$(cat "$CURFEW_ROOT/{folders}/${{disk##*/}}")/{formatted}" ] || exit 2
 echo ext4
 """
 _MKFS = """#!/bin/sh
 for disk in "$@"; do :; done
-touch "$(cat "$disk")/{formatted}"
+touch "$(cat "$CURFEW_ROOT/{folders}/${{disk##*/}}")/{formatted}"
 """
 # Listens where its configuration says, and keeps what connects.
 _SSHD = """#!{python} -IS
 import socket, sys
-lines = dict(line.split(maxsplit=1) for line in open(sys.argv[sys.argv.index("-f") + 1]) if line.strip())
-server = socket.create_server((lines["ListenAddress"].split(":")[0].strip(), int(lines["Port"])))
-kept = []
+port = next(int(line.split()[1]) for line in open(sys.argv[-1]) if line.startswith("Port "))
+server, kept = socket.create_server(("127.0.0.1", port)), []
 while True:
     kept.append(server.accept())
 """
@@ -53,17 +52,18 @@ class Disks:
     def furnish(self, root: Path) -> None:
         """The commands of a machine that know disks, and its `sshd`."""
         scripts = {
-            "mount": _MOUNT.format(by_id=BY_ID, mount=shutil.which("mount")),
+            "mount": _MOUNT.format(by_id=BY_ID, folders=_FOLDERS, mount=shutil.which("mount")),
             "umount": f'#!/bin/sh\nexec {shutil.which("umount")} "$@"\n',
-            "blkid": _BLKID.format(formatted=_FORMATTED),
-            "mkfs.ext4": _MKFS.format(formatted=_FORMATTED),
+            "blkid": _BLKID.format(folders=_FOLDERS, formatted=_FORMATTED),
+            "mkfs.ext4": _MKFS.format(folders=_FOLDERS, formatted=_FORMATTED),
             "sshd": _SSHD.format(python=sys.executable),
         }
         for name, text in scripts.items():
             path = root / "tools" / name
             path.write_text(text)
             path.chmod(0o755)
-        (root / BY_ID).mkdir(parents=True)
+        for folder in (BY_ID, _FOLDERS):
+            (root / folder).mkdir(parents=True)
 
     def look(self, roots: dict[str, Path]) -> None:
         """Makes what is new, and shows each machine the disks that it has. `roots`: the disks of machines by instance."""
@@ -74,7 +74,8 @@ class Disks:
             for attachment in volume["Attachments"]:
                 if root := roots.get(attachment["InstanceId"]):
                     name = f"nvme-Amazon_Elastic_Block_Store_{volume['VolumeId'].replace('-', '')}"
-                    (root / BY_ID / name).write_text(str(folder))
+                    (root / _FOLDERS / name).write_text(str(folder))
+                    (root / BY_ID / name).write_bytes(bytes(4096))
         for snapshot in self._ec2.describe_snapshots(Filters=_OF_BOXES)["Snapshots"]:
             folder = self.folder / snapshot["SnapshotId"]
             if not folder.exists():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,12 +18,12 @@ from jobs import Job, JobAccount
 from local_aws import LocalAws
 from reaping import now, rfc3339
 
+USER = "ada"  # of hosts/inside/init.py
 HURRY = 40
 TIMEOUT_SECONDS = 180.0
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q ada"
 SPEC = f"""
 owner = "ada@example.com"
-setup = "echo set up"
 [gpu]
 types = ["g5.xlarge"]
 [spot]
@@ -31,7 +33,7 @@ public_key = "{KEY}"
 home_gib = 20
 idle = "4h"
 [machine]
-user = "root"
+user = "{USER}"
 """
 REMOVE = 'owner = "ada@example.com"\n[box]\nremove = "{}"\n'
 NAME = "boxes/vision/my-box.json"
@@ -50,11 +52,16 @@ class Boxes:
         limit = time.monotonic() + TIMEOUT_SECONDS
         while not (found := what()):
             if time.monotonic() > limit:
-                consoles = "\n".join(host.console() for host in self.hosts.all())
-                gaps = [run.invocation.response["gaps"] for run in self.control.runs if run.invocation.response]
-                raise AssertionError(f"{consoles}\n{[gap for gap in gaps if gap][-3:]}\n{self.account.keys('boxes/')}")
+                raise AssertionError(self.told())
             time.sleep(0.1)
         return found
+
+    def told(self) -> str:
+        """All that there is to see, of a box that went wrong."""
+        consoles = "\n".join(host.console() for host in self.hosts.all())
+        gaps = [run.invocation.error or run.invocation.response["gaps"] for run in self.control.runs]
+        document = self.document if NAME in self.account.keys("boxes/") else None
+        return f"{consoles}\n{[gap for gap in gaps if gap][-3:]}\n{document}"
 
     def submit(self, text: str = SPEC) -> Job:
         """One `up` of the box."""
@@ -73,7 +80,8 @@ class Boxes:
 
     def up(self, text: str = SPEC) -> tuple[Job, dict[str, Any], Host]:
         job = self.submit(text)
-        report = self.until(lambda: job.attempt and self.report(job))
+        report = self.until(lambda: job.state == "ended" or job.attempt and self.report(job))
+        assert job.state != "ended", self.told()
         return job, report, self.hosts.find(job.machine)
 
     def down(self, job: Job) -> None:
@@ -106,8 +114,8 @@ def boxes(aws: LocalAws, tmp_path: Path) -> Iterator[Boxes]:
         account = stack.enter_context(JobAccount(aws))
         account.configure(teams={"vision": {}})
         hosts = Hosts(aws, tmp_path / "hosts", HURRY)
-        if hosts.isolation != "namespaces":
-            pytest.skip("a home is mounted in a namespace of its own")
+        if hosts.isolation != "namespaces" or os.getuid() != 0 or shutil.which("ssh-keygen") is None or not Path("/usr/games").is_dir():
+            pytest.skip("a box needs namespaces, root, a home, and OpenSSH's client")
         hosts.more_tools = ("ssh-keygen",)
         hosts.disks = Disks(aws, tmp_path / "disks")
         stack.enter_context(hosts)
@@ -119,7 +127,7 @@ def boxes(aws: LocalAws, tmp_path: Path) -> Iterator[Boxes]:
 def test_a_home_comes_back_in_another_zone(boxes: Boxes) -> None:
     job, report, _ = boxes.up()
     (first,) = boxes.volumes().values()
-    assert first["Encrypted"] and first["Size"] == 20 and report["user"] == "root"
+    assert first["Encrypted"] and first["Size"] == 20 and report["user"] == USER
     (boxes.home() / "notes").write_text("of the first day")
     boxes.down(job)
     assert job.phase["result"] == "cancelled" and boxes.snapshots() and "holder" not in boxes.document

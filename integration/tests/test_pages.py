@@ -50,13 +50,13 @@ def test_the_page_about_security_has_every_tag_and_every_document() -> None:
     tags, documents = (page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0] for heading in ("Tags", "The state bucket"))
     source = (REPOSITORY / "shared/model/src/curfew_tags.rs").read_text()
     keys = re.findall(r'^pub const \w+: &str = "(curfew:[a-z-]+)";', source, re.MULTILINE)
-    assert len(keys) == 16 and [key for key in keys if f"`{key}`" not in tags] == []
+    assert len(keys) == 17 and [key for key in keys if f"`{key}`" not in tags] == []
     reference = (REPOSITORY / "docs/state-bucket.md").read_text().partition("\n## The state bucket\n")[2].partition("\n## ")[0]
     written = re.findall(r"^\| `([a-z]+/)", reference, re.MULTILINE)
     assert {"config/", "jobs/", "agent/", "reports/"} <= set(written)
     assert [folder for folder in written if f"`{folder}" not in documents] == []
     of_jobs = re.findall(r"^\| `jobs/[^`]*/(\w+\.\w+)`", reference, re.MULTILINE)
-    assert len(of_jobs) == 5 and [name for name in of_jobs if f"`{name}`" not in documents] == []
+    assert len(of_jobs) == 6 and [name for name in of_jobs if f"`{name}`" not in documents] == []
 
 
 def test_the_page_about_troubleshooting_has_every_reason_that_holds_a_job_and_every_check_of_doctor() -> None:

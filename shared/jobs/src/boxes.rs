@@ -127,21 +127,28 @@ impl GpuBox {
     #[must_use]
     pub fn mounted_by(&self, machine: &ResourceId) -> Option<MountedHome> {
         let volume = self.home.volume.as_ref().filter(|volume| volume.attached_to.as_ref() == Some(machine))?;
-        let is_empty = volume.from.is_none() && volume.uses <= 1;
-        Some(MountedHome { volume: volume.id.clone()?, machine: machine.clone(), is_empty })
+        Some(MountedHome { volume: volume.id.clone()?, machine: machine.clone(), is_empty: volume.from.is_none() })
     }
 }
 
-/// Puts the candidates in the zone of the home first, in their order, as far as none costs too much more than the cheapest of all.
+/// The families of Xen, on which Linux does not name a disk by its volume (EC2 user guide, "Instances built on the AWS Nitro System").
+const XEN_FAMILIES: [&str; 4] = ["p2", "p3", "g3", "g3s"];
+
+/// Puts the candidates in the zone of the home first, in their order, as far as none costs too much more than the cheapest of all; those that cannot
+/// find the disk of a home are left out.
 #[must_use]
-pub fn prefer_zone(candidates: Vec<Candidate>, zone: &str) -> Vec<Candidate> {
+pub fn prefer_zone(candidates: Vec<Candidate>, zone: Option<&str>) -> Vec<Candidate> {
     let micros = |candidate: &Candidate| candidate.rate.usd_micros_per_hour();
     let least = candidates.iter().map(micros).min().unwrap_or_default();
     let (times, over) = HOME_ZONE_RATE_MAX;
     let is_near = |candidate: &Candidate| {
-        candidate.zone == zone && micros(candidate).saturating_mul(over) <= least.saturating_mul(times)
+        zone == Some(candidate.zone.as_str()) && micros(candidate).saturating_mul(over) <= least.saturating_mul(times)
     };
-    let (near, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_near);
+    let finds_disk = |candidate: &Candidate| {
+        let family = candidate.instance_type.as_str().split('.').next().unwrap_or_default();
+        !XEN_FAMILIES.contains(&family)
+    };
+    let (near, others): (Vec<_>, Vec<_>) = candidates.into_iter().filter(finds_disk).partition(is_near);
     near.into_iter().chain(others).collect()
 }
 
@@ -163,10 +170,13 @@ mod tests {
     #[test]
     fn the_zone_of_the_home_comes_first_up_to_a_price() {
         let zones = |zone| -> Vec<String> {
-            let candidates = prefer_zone(ranking(noon_plus(0)).candidates, zone);
+            let candidates = prefer_zone(ranking(noon_plus(0)).candidates, Some(zone));
             candidates.into_iter().map(|one| format!("{} {}", one.zone, one.rate.usd_micros_per_hour())).collect()
         };
         assert_eq!(zones("us-east-1b"), ["us-east-1b 500000", "us-east-1a 400000", "us-east-1a 4000000"]);
+        let mut old = ranking(noon_plus(0)).candidates;
+        old[0].instance_type = "p3.2xlarge".into();
+        assert_eq!(prefer_zone(old, None).len(), 2, "it does not find its disk");
         assert_eq!(zones("us-east-1a"), ["us-east-1a 400000", "us-east-1b 500000", "us-east-1a 4000000"]);
     }
 }

@@ -17,8 +17,9 @@ use crate::observe::pages::all_pages;
 const CREATE_VOLUME: &str = "ec2:CreateVolume";
 const ATTACH_VOLUME: &str = "ec2:AttachVolume";
 
-/// The name by which EC2 knows the disk; Linux names it by the id of the volume (EBS user guide, "Map Amazon EBS volumes to NVMe device names").
-const DEVICE: &str = "/dev/sdf";
+/// The name by which EC2 knows the disk, the last of those for volumes, which images use least (EC2 user guide, "Device names for volumes"). Linux
+/// names it by the id of the volume (EBS user guide, "Map Amazon EBS volumes to NVMe device names").
+const DEVICE: &str = "/dev/sdp";
 
 pub(super) async fn observe_home(aws: &Aws, gpu_box: &GpuBox) -> Result<HomeSight, CallError> {
     let Some(volume) = &gpu_box.home.volume else { return Ok(HomeSight::default()) };

@@ -274,15 +274,13 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         Ok(seen.iter().all(|one| is_over(&one.sight)))
     }
 
-    /// Ranks the zone of the home first.
+    /// Ranks the zone of the home of a box first.
     pub(super) async fn near_home(&self, job: &Job, ranking: Ranking) -> Result<Ranking, StoreError> {
-        let zone = match &job.terms.gpu_box {
-            Some(_) => self.read_box(job).await?.and_then(|(gpu_box, _)| gpu_box.home.volume),
-            None => None,
-        };
-        Ok(match zone {
-            Some(volume) => Ranking { candidates: prefer_zone(ranking.candidates, &volume.zone), ..ranking },
-            None => ranking,
-        })
+        if job.terms.gpu_box.is_none() {
+            return Ok(ranking);
+        }
+        let volume = self.read_box(job).await?.and_then(|(gpu_box, _)| gpu_box.home.volume);
+        let zone = volume.as_ref().map(|volume| volume.zone.as_str());
+        Ok(Ranking { candidates: prefer_zone(ranking.candidates, zone), ..ranking })
     }
 }

@@ -75,7 +75,7 @@ pub struct Extension {
 pub struct MountedHome {
     pub volume: ResourceId,
     pub machine: ResourceId,
-    /// `true` if nothing was ever in it: it alone may be formatted.
+    /// `true` if it was made empty: it alone may be formatted, where nothing is in it yet.
     pub is_empty: bool,
 }
 

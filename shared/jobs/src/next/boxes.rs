@@ -154,8 +154,13 @@ pub(super) fn stays_down(job: &Job, how: LossReason, facts: &JobFacts, now: Time
         LossReason::Overdue => Some((JobResult::Expired, "its machine reached its end".to_owned())),
         LossReason::ShutDown => {
             let said = facts.exit.iter().flatten().find(|exit| exit.reason != ExitReason::Interrupted);
+            let result = match said.map(|exit| exit.reason) {
+                Some(ExitReason::Broken) => JobResult::Failed,
+                Some(ExitReason::Expired) => JobResult::Expired,
+                _ => JobResult::Cancelled,
+            };
             let why = said.map_or_else(|| "it was shut down from within".to_owned(), |exit| exit.why.clone());
-            Some((JobResult::Cancelled, crate::clean_machine_text(&why)))
+            Some((result, crate::clean_machine_text(&why)))
         }
         other => Some((JobResult::Failed, format!("its machine {}", other.describe()))),
     }

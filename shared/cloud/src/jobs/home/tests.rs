@@ -77,7 +77,7 @@ async fn each_step_is_one_call() {
     }
     assert!(created.contains(&format!("ClientToken={}", home.volume_token(2))), "{created}");
     let attached = said(HomeEffect::Attach { volume: "vol-1".into(), instance: "i-1".into() }).await;
-    assert_eq!(attached, "AttachVolume Device=/dev/sdf InstanceId=i-1 VolumeId=vol-1");
+    assert_eq!(attached, "AttachVolume Device=/dev/sdp InstanceId=i-1 VolumeId=vol-1");
     let of = HomeState { volume: 2, uses: 1 };
     let taken = said(HomeEffect::CreateSnapshot { volume: "vol-1".into(), of }).await;
     assert!(taken.starts_with("CreateSnapshot") && taken.contains("state 2.1"), "{taken}");
