@@ -284,6 +284,13 @@ impl PriceBook {
         self.storage_cost(region, zone, VolumeShape { volume_type, size_gib: *size_gib, iops, throughput_mibps })
     }
 
+    /// Returns the cost of a `gp3` volume of that size, with the performance that comes with it; `None` as in [`PriceBook::volume_cost`].
+    #[must_use]
+    pub fn gp3_cost(&self, region: &Region, size_gib: u64) -> Option<Quote> {
+        let made = VolumeShape { volume_type: "gp3", size_gib, iops: None, throughput_mibps: None };
+        self.storage_cost(region, &format!("{region}a"), made)
+    }
+
     /// The table may know what the list leaves out.
     fn storage_cost(&self, region: &Region, zone: &str, made: VolumeShape<'_>) -> Option<Quote> {
         in_a_zone_of_the_region(region, zone).then_some(())?;

@@ -10,6 +10,7 @@
 pub mod end;
 pub mod home;
 pub mod idleness;
+pub mod overview;
 pub mod report;
 mod resources;
 pub mod terms;
@@ -25,6 +26,7 @@ pub use home::{
     VolumeSight, next_home,
 };
 pub use idleness::{IdleClock, IdleLimits, Look, Occupancy, Sign};
+pub use overview::{BoxOverview, BoxStatus};
 pub use report::BoxReport;
 pub use terms::{BoxFacts, BoxRemoval, BoxState, BoxTerms, ExtendRequest, MountedHome};
 
@@ -64,6 +66,9 @@ pub struct BoxHolder {
 
 /// The port of a box's own sshd, on 127.0.0.1 alone.
 pub const SSH_PORT: u16 = 2222;
+
+/// The size of a home whose spec names none, in GiB.
+pub const HOME_GIB: u32 = 100;
 
 /// Prefix of the documents of boxes.
 pub const BOXES: &str = "boxes/";

@@ -119,7 +119,7 @@ impl CommandJob {
     }
 }
 
-/// The option of `curfew run` that a key of the document comes from; `None` if it comes from none.
+/// The option of `curfew run` or `curfew box up` that a key of the document comes from; `None` if it comes from none.
 #[must_use]
 pub fn option_of_key(key: &str) -> Option<&'static str> {
     let section = key.split(['.', '[']).next().unwrap_or_default();
@@ -141,8 +141,12 @@ pub fn option_of_key(key: &str) -> Option<&'static str> {
         (_, "spot.enabled") => "--on-demand",
         (_, "limits.max_runtime") => "--max-runtime",
         (_, "limits.max_usd") => "--max-usd",
-        (_, "limits.idle") => "--idle",
+        (_, "limits.idle" | "box.idle") => "--idle",
         (_, "checkpoint.dir") => "--checkpoint-dir",
+        (_, "limits.max_usd_per_hour") => "--max-usd-per-hour",
+        (_, "box.until") => "--until",
+        (_, "box.for") => "--for",
+        (_, "box.home_gib") => "--home",
         _ => return None,
     })
 }

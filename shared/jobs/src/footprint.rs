@@ -34,7 +34,8 @@ impl ExpectedFootprint {
     pub fn from_candidates(terms: &JobTerms, candidates: &[Candidate], now: Timestamp) -> Option<Self> {
         let Candidate { instance_type, region, .. } = candidates.first()?;
         let seconds = |seconds: i64| u64::try_from(seconds).unwrap_or(0);
-        let run_seconds = seconds(terms.estimated_runtime_seconds.unwrap_or(terms.max_runtime_seconds));
+        let of_box = terms.gpu_box.as_ref().map(|gpu_box| gpu_box.seconds_left(now).min(terms.max_runtime_seconds));
+        let run_seconds = seconds(terms.estimated_runtime_seconds.or(of_box).unwrap_or(terms.max_runtime_seconds));
         let is_most = terms.estimated_runtime_seconds.is_none();
         let time = RunningTime { least_seconds: if is_most { 0 } else { run_seconds }, most_seconds: run_seconds };
         let per_hour = on_machine(instance_type, Some(region), RunningTime::exactly(HOUR_SECONDS));

@@ -9,6 +9,7 @@
 pub mod agent_warning;
 mod attempt_end;
 pub mod backlog;
+pub mod box_job;
 pub mod boxes;
 mod candidate;
 pub mod checkpoints;
@@ -68,6 +69,7 @@ use serde::{Deserialize, Serialize};
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings};
 pub use attempt_end::{describe_attempt_end, describe_exit};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits};
+pub use box_job::BoxJob;
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use capacity::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, SpotHistory, choose_by_launch,

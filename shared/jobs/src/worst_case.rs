@@ -32,10 +32,12 @@ impl WorstCase {
         let worst = |candidate: &Candidate| {
             let cost_max = candidate.cost_max();
             let left = TimeLeft::on_machine(&job, cost_max, now);
-            let usd = cost_max.amount(u64::try_from(left.seconds).unwrap_or(0));
+            // A box ends before the life of its machine does.
+            let of_box = terms.gpu_box.as_ref().map(|gpu_box| gpu_box.seconds_left(now));
+            let seconds = of_box.map_or(left.seconds, |of_box| of_box.min(left.seconds));
+            let usd = cost_max.amount(u64::try_from(seconds).unwrap_or(0));
             let usd = job.terms.max_usd.map_or(usd, |max| usd.min(max));
-            let worst =
-                Self { seconds: left.seconds, usd_per_hour: candidate.rate_max, transfer: candidate.transfer, usd };
+            let worst = Self { seconds, usd_per_hour: candidate.rate_max, transfer: candidate.transfer, usd };
             (!left.is_over()).then_some(worst)
         };
         let all = ranking.candidates.iter().filter_map(worst);
@@ -87,6 +89,7 @@ mod tests {
 
     use super::*;
     use crate::JobSpec;
+    use crate::box_job::NO_KEY;
     use crate::next::tests::fixture::ranking;
 
     const NOW: &str = "2026-11-22T05:00:00Z";
@@ -117,6 +120,15 @@ mod tests {
         check("[limits]\nmax_usd = 5", &[1_000_000, 98_000_000], Some("$5.00: 5h at $1.00/h"));
         check("[limits]\nmax_usd = 0.2", &[1_000_000], None);
         check("", &[], None);
+    }
+
+    #[test]
+    fn a_box_costs_until_its_end() {
+        let text = format!("owner = \"ada\"\n[box]\npublic_key = \"{NO_KEY}\"\nfor = \"10h\"");
+        let terms = JobSpec::read(&text, "x", None, &Config::default(), &"us-east-1".into(), time(NOW)).unwrap().terms;
+        let candidates = candidates(&terms, &[1_000_000]);
+        let worst = WorstCase::from_ranking(&terms, &Ranking { candidates, ..ranking(time(NOW)) }, time(NOW));
+        assert_eq!(worst.map(WorstCase::describe).as_deref(), Some("$10.00: 10h at $1.00/h"));
     }
 
     fn check_too_little(rest: &str, rates_max: &[u64], expect: Option<(usize, &str)>) {

@@ -6,6 +6,7 @@
 
 mod agent;
 mod backlog;
+mod boxes;
 mod inbox;
 mod log;
 mod sweeps;

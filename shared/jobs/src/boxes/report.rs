@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use model::fault::one_line;
 use serde::{Deserialize, Serialize};
 
+use crate::spec::checks;
+
 /// The longest text of a report, in characters.
 const TEXT_CHARACTERS_MAX: usize = 200;
 
@@ -42,6 +44,12 @@ impl BoxReport {
     #[must_use]
     pub fn known_host_key(&self) -> Option<&str> {
         check_key(&self.host_key).then_some(self.host_key.as_str())
+    }
+
+    /// The user that people log in as; `None` if that is no name of a user, so that nothing else can be written into a configuration of ssh.
+    #[must_use]
+    pub fn login_user(&self) -> Option<&str> {
+        checks::user(&self.user).is_ok().then_some(self.user.as_str())
     }
 }
 

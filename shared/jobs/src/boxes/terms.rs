@@ -109,6 +109,12 @@ pub enum BoxFacts {
 }
 
 impl BoxTerms {
+    /// Seconds until its end.
+    #[must_use]
+    pub fn seconds_left(&self, now: Timestamp) -> i64 {
+        self.until.as_second().saturating_sub(now.as_second())
+    }
+
     /// The times by which idleness is judged.
     #[must_use]
     pub const fn idle_limits(&self) -> IdleLimits {

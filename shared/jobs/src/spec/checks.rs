@@ -307,7 +307,7 @@ pub(super) fn job_name(name: &str) -> Result<(), InvalidValue> {
 }
 
 /// `useradd(8)`: what every Linux takes.
-pub(super) fn user(name: &str) -> Result<(), InvalidValue> {
+pub(crate) fn user(name: &str) -> Result<(), InvalidValue> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
     let legal = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || matches!(one, '_' | '-');
     if begins && name.len() <= 32 && name.chars().all(legal) {

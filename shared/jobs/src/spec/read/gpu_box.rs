@@ -6,7 +6,7 @@ use model::duration;
 
 use crate::ATTEMPT_MIN;
 use crate::boxes::report::is_public_key;
-use crate::boxes::{BoxRemoval, BoxTerms};
+use crate::boxes::{BoxRemoval, BoxTerms, HOME_GIB};
 use crate::spec::judge::SpecValidator;
 use crate::spec::written::RawSpec;
 
@@ -23,8 +23,7 @@ const IDLE: SignedDuration = SignedDuration::from_hours(1);
 const IDLE_MIN: SignedDuration = SignedDuration::from_mins(15);
 const IDLE_MAX: SignedDuration = SignedDuration::from_hours(4);
 
-/// The size of a home, in GiB. The most is a ceiling of Curfew's: EBS would take 64 TiB.
-const HOME_GIB: u32 = 100;
+/// The largest home, in GiB. It is a ceiling of Curfew's: EBS would take 64 TiB.
 const HOME_GIB_MAX: u32 = 1_024;
 
 impl SpecValidator<'_> {

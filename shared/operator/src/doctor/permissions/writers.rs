@@ -1,4 +1,4 @@
-//! Other principals that may write what Curfew decides by. People need a job's `cancel.json` and `followed.json`, and their team's
+//! Other principals that may write what Curfew decides by. People need a job's `cancel.json`, `extend.json` and `followed.json`, and their team's
 //! `inbox/`, `triggers/` and `workdirs/` (docs/security.md); whoever may write more has the powers of an administrator, and is named.
 
 use super::super::DoctorFinding;
