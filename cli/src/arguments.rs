@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, gpus, jobs, keep, logs, metrics, mode, plans,
+    apply, budget, cancel, completions, config, doctor, explain, gpu_box, gpus, jobs, keep, logs, metrics, mode, plans,
     recommend, report, rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
 };
 use crate::global_options::GlobalOptions;
@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Logs(logs::Logs),
     Ssh(ssh::Ssh),
     Cancel(cancel::Cancel),
+    #[command(subcommand)]
+    Box(gpu_box::GpuBox),
     #[command(subcommand)]
     Team(team::Team),
     Doctor(doctor::Doctor),

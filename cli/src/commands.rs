@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod gpu_box;
 pub(crate) mod gpus;
 pub(crate) mod jobs;
 pub(crate) mod keep;
@@ -72,6 +73,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Logs(logs) => Box::pin(logs.run(&context)).await,
         Command::Ssh(ssh) => ssh.run(&context).await,
         Command::Cancel(cancel) => cancel.run(&context).await,
+        Command::Box(gpu_box) => Box::pin(gpu_box.run(&context)).await,
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => Box::pin(doctor.run(&context)).await,
         Command::Metrics(metrics) => Box::pin(metrics.run(&context)).await,

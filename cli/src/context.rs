@@ -113,6 +113,21 @@ impl CommandContext {
         format!("{}, home region {}", self.who, self.aws.home())
     }
 
+    /// The options by which another process finds this deployment with these credentials.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let GlobalOptions { stack, bucket, .. } = &self.global;
+        let mut options = vec!["--region".to_owned(), self.aws.home().to_string()];
+        let others = [
+            ("--profile", named_profile(&self.global)),
+            ("--stack", Some(stack.clone())),
+            ("--bucket", bucket.clone()),
+        ];
+        for (option, value) in others {
+            options.extend(value.into_iter().flat_map(|value| [option.to_owned(), value]));
+        }
+        options
+    }
+
     /// Adds the credentials to an error without advice.
     pub(crate) fn blame(&self, failure: CommandError) -> CommandError {
         match failure.advice {

@@ -21,10 +21,10 @@ use crate::{screen, world};
 /// Exit code of a shell after Ctrl-C: 128 and the number of SIGINT (POSIX.1-2024, "Exit Status for Commands").
 const INTERRUPTED: u8 = 130;
 
-/// Run a command on a GPU machine, and follow it to its end
 /// The limit of a command without one: days are meant seldom, and are money.
 const MAX_RUNTIME: &str = "24h";
 
+/// Run a command on a GPU machine, and follow it to its end
 #[derive(Debug, Args)]
 #[command(
     after_help = "Submits a job, prints its log, and ends with the exit code of the command. Ctrl-C asks whether to cancel the job or to let it \
@@ -97,18 +97,18 @@ pub(crate) struct Run {
     detach: bool,
 }
 
-fn read_variable(text: &str) -> Result<(String, String), String> {
+pub(super) fn read_variable(text: &str) -> Result<(String, String), String> {
     let read = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
     read.ok_or_else(|| "write NAME=VALUE".to_owned())
 }
 
 /// A path of S3 may have `=` in it, as `date=2026-11-24/`.
-fn read_input(text: &str) -> Result<(String, String), String> {
+pub(super) fn read_input(text: &str) -> Result<(String, String), String> {
     let read = text.rsplit_once("=/").map(|(from, to)| (from.to_owned(), format!("/{to}")));
     read.ok_or_else(|| "write an address and an absolute path, such as s3://datasets/vision/=/data".to_owned())
 }
 
-fn read_usd(text: &str) -> Result<f64, String> {
+pub(super) fn read_usd(text: &str) -> Result<f64, String> {
     let usd = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
     usd.ok_or_else(|| "write an amount above 0, such as 20".to_owned())
 }
@@ -160,7 +160,7 @@ impl Run {
         tokio::select! {
             // First, so that it is caught from here on.
             biased;
-            _ = ctrl_c() => cancel_or_detach(&store, &job).await,
+            _ = ctrl_c() => cancel_or_detach(&store, &job, keeps_running(&job)).await,
             ended = follow_to_end(&store, &object) => ended.map_err(|failure| CommandError {
                 advice: failure.advice.or_else(|| Some(keeps_running(&job))),
                 ..failure
@@ -204,7 +204,11 @@ async fn exit_code(store: &Store, job: &Job) -> Result<Option<u8>, CommandError>
 }
 
 /// Asks whether to cancel the job. Without a terminal, or at a second Ctrl-C, the job is left running: only a person ends it.
-async fn cancel_or_detach(store: &Store, job: &JobId) -> Result<CommandStatus, CommandError> {
+pub(super) async fn cancel_or_detach(
+    store: &Store,
+    job: &JobId,
+    keeps_running: String,
+) -> Result<CommandStatus, CommandError> {
     let question = format!("Cancel {job}? Without that it keeps running.");
     let asked = tokio::task::spawn_blocking(move || screen::confirm(question, false).unwrap_or(false));
     let is_cancelled = tokio::select! {
@@ -217,6 +221,6 @@ async fn cancel_or_detach(store: &Store, job: &JobId) -> Result<CommandStatus, C
         screen::progress(format!("{job} is cancelled"));
         return Ok(CommandStatus::OfJob(INTERRUPTED));
     }
-    screen::progress(keeps_running(job));
+    screen::progress(keeps_running);
     Ok(CommandStatus::Success)
 }

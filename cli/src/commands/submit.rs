@@ -324,7 +324,7 @@ impl<'a> SubmitOutput<'a> {
 }
 
 impl SubmitOptions {
-    fn team(&self, config: &Config) -> Result<TeamName, CommandError> {
+    pub(super) fn team(&self, config: &Config) -> Result<TeamName, CommandError> {
         if let Some(team) = &self.team {
             if is_team(team.as_str()) {
                 return Ok(team.clone());

@@ -9,6 +9,7 @@ use model::money::Amount;
 use super::estimate::{JobEstimate, SweepEstimate};
 use super::{COMMAND_LINE, SubmitAnswer, SubmitOptions, SubmitOutput};
 use crate::command_error::CommandError;
+use crate::commands::plans::minute;
 use crate::screen::{self, ColumnAlignment, Table};
 
 /// The most candidates that are shown.
@@ -28,7 +29,15 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         Some(checkpoint) => format!("it resumes from its checkpoints in {}", checkpoint.dir),
         None => "without [checkpoint] it starts at zero whenever its machine is lost".to_owned(),
     };
-    screen::print_line(format!("{}: for {max} at most; {restarts}", spec.name.as_str()));
+    let terms_line = match &terms.gpu_box {
+        Some(gpu_box) => format!(
+            "a box until {} UTC; it ends sooner once it is idle for {}",
+            minute(gpu_box.until),
+            duration::format_duration(SignedDuration::from_secs(gpu_box.idle_seconds))
+        ),
+        None => format!("for {max} at most; {restarts}"),
+    };
+    screen::print_line(format!("{}: {terms_line}", spec.name.as_str()));
     if !spec.work.after.is_empty() {
         screen::print_line(format!("It begins once all of these have succeeded: {}", spec.work.after.join(", ")));
     }
