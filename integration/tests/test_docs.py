@@ -30,6 +30,7 @@ from reaping_budgets import BudgetAccount
 from reaping_sagemaker import StudioAccount
 from reaping_volumes import VolumeAccount
 from template_actions import template
+from test_cli_box import Desk
 from test_cli_budget import write as write_budget
 from test_cli_jobs import running
 from test_cli_logs import upload
@@ -40,7 +41,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", *(f"docs
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
 _FINDS = re.compile(r"^curfew (scan|doctor|plans|recommend|metrics check)\b")
-_GROUPS = ("config", "metrics", "team")
+_GROUPS = ("box", "config", "metrics", "team")
 _DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b(?!T)")
 _NOT_RUN = {
     "cargo": "builds and tests: the rest of `make test` does",
@@ -150,6 +151,7 @@ class Reader:
             "report": self._month,
             "commitment": self._hours,
             "llama": self._job,
+            "my-box": self._box,
             "tune-1a2b3c4d": self._sweep,
             "tune-0007-1a2b3c4d": lambda: self._sweep().replace("tune-", "tune-0007-"),
         }
@@ -247,6 +249,11 @@ class Reader:
         running(self.account)
         upload(self.account, "step 1\n")
         return "llama"
+
+    def _box(self) -> str:
+        (self.folder / "desk").mkdir()
+        Desk(self.account, self.folder / "desk").up()
+        return "my-box"
 
     def _sweep(self) -> str:
         with JobAccount(self.aws, heard=False, profile=False) as jobs:
