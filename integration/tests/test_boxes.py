@@ -46,7 +46,7 @@ class Boxes:
         self.account, self.hosts, self.control = account, hosts, control
         self.ec2 = account.aws.client("ec2")
         assert hosts.disks is not None
-        self.disks = hosts.disks
+        self.disks, self.submissions = hosts.disks, 0
 
     def until(self, what: Callable[[], Any]) -> Any:
         limit = time.monotonic() + TIMEOUT_SECONDS
@@ -64,8 +64,9 @@ class Boxes:
         return f"{consoles}\n{[gap for gap in gaps if gap][-3:]}\n{document}"
 
     def submit(self, text: str = SPEC) -> Job:
-        """One `up` of the box."""
-        key = self.account.submit("my-box", text)
+        """One `up` of the box. Without versions in the bucket only another text is another document."""
+        self.submissions += 1
+        key = self.account.submit("my-box", f"{text}\n# {self.submissions}\n")
         answer = self.until(lambda: self.account.answer(key))
         assert answer["is"] == "accepted", answer
         self.account.aws.client("s3").delete_object(Bucket=self.control.bucket, Key=key)
@@ -149,7 +150,7 @@ def test_a_home_comes_back_in_another_zone(boxes: Boxes) -> None:
 
 def test_a_box_has_one_machine_and_goes_when_it_is_removed(boxes: Boxes) -> None:
     job, _, _ = boxes.up()
-    second = boxes.submit(f"{SPEC}\n# another time\n")
+    second = boxes.submit()
     boxes.until(lambda: boxes.is_over(second))
     assert second.phase["result"] == "failed" and f"by the job {job.id}" in second.phase["why"]
     assert len(boxes.account.ever_launched()) == 1

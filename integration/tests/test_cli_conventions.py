@@ -126,7 +126,7 @@ SPEAKING_TO_AWS = (
     *("scan", "config show", "plans", "budget", "report", "watch", "doctor", f"explain {NOBODY}", f"keep {NOBODY} 1d", f"release {NOBODY}"),
     *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef", "jobs", "jobs llama", "logs llama", "ssh llama", "rerun llama", "run --gpu a10g --team vision -- true", "cancel llama --yes"),
     *("mode observe", "run-now reap-instances", "uninstall", "config apply /dev/null", "config rollback"),
-    *("box up --gpu a10g --team vision my-box", "box ls", "box extend my-box 3h", "box down my-box --yes", "box connect my-box"),
+    *("box up --gpu a10g --team vision my-box", "box ls", "box extend my-box 3h", "box down my-box --yes", "box rm my-box --yes", "box connect my-box"),
     *("submit /dev/null --team vision", "team create vision", "team list", "team delete vision"),
 )
 

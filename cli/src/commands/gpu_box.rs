@@ -6,6 +6,7 @@ mod extend;
 mod find;
 mod follow;
 mod ls;
+mod rm;
 mod ssh_files;
 mod up;
 
@@ -22,6 +23,7 @@ pub(crate) enum GpuBox {
     Ls(ls::Ls),
     Extend(extend::Extend),
     Down(down::Down),
+    Rm(rm::Rm),
     #[command(hide = true)]
     Connect(connect::Connect),
 }
@@ -33,6 +35,7 @@ impl GpuBox {
             Self::Ls(ls) => ls.run(context).await,
             Self::Extend(extend) => extend.run(context).await,
             Self::Down(down) => down.run(context).await,
+            Self::Rm(rm) => Box::pin(rm.run(context)).await,
             Self::Connect(connect) => connect.run(context).await,
         }
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ::workdir::PackedWorkdir;
 use clap::Args;
-use jobs::{InboxAnswer, JobId, JobSpec, ModelSizing, SpecMistake, TransferPrice};
+use jobs::{InboxAnswer, JobId, JobName, JobSpec, ModelSizing, SpecMistake, TransferPrice};
 use model::config::Config;
 use model::id::TeamName;
 use model::money::Amount;
@@ -187,7 +187,7 @@ pub(crate) async fn submit(
     if !output.is_confirmed(&spec, &config, output.worst_case_usd(), options)? {
         return finish(context, &output, CommandStatus::Findings);
     }
-    refuse_unanswered(&store, &team, &spec).await?;
+    refuse_unanswered(&store, &team, &spec.name).await?;
     if let Some(digest) = &spec.work.workdir {
         let was_uploaded = upload_archive(&store, &team, digest, packed, context.now).await?;
         if let Some(workdir) = &mut output.workdir {
@@ -348,8 +348,8 @@ fn teams(config: &Config) -> String {
 }
 
 /// Not over an unanswered document: it would never be answered.
-async fn refuse_unanswered(store: &Store, team: &TeamName, spec: &JobSpec) -> Result<(), CommandError> {
-    match answer::unanswered(store, team, &spec.name).await? {
+pub(crate) async fn refuse_unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<(), CommandError> {
+    match answer::unanswered(store, team, name).await? {
         None => Ok(()),
         Some(key) => Err(CommandError::with(
             format!("{key} exists already, and has no answer yet"),

@@ -10,6 +10,8 @@ use model::document::quoted;
 use model::fault::InvalidValue;
 use serde::Deserialize;
 
+use crate::boxes::BoxRemoval;
+
 /// A public key that opens nothing, for a document that is not submitted.
 pub const NO_KEY: &str = "ssh-ed25519 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -93,6 +95,17 @@ pub struct BoxInput {
 }
 
 impl BoxJob {
+    /// The document that removes a box.
+    #[must_use]
+    pub fn removal(name: &str, owner: Option<&str>, what: BoxRemoval) -> String {
+        let what = match what {
+            BoxRemoval::Volume => "volume",
+            BoxRemoval::Everything => "everything",
+        };
+        let owner = owner.map(|owner| format!("owner = {}\n", quoted(owner))).unwrap_or_default();
+        format!("name = {}\n{owner}\n[box]\nremove = {}\n", quoted(name), quoted(what))
+    }
+
     /// Reads the document of an earlier box.
     ///
     /// # Errors

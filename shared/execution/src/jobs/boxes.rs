@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jobs::boxes::{
-    BoxFacts, BoxMachine, BoxRemoval, BoxTerms, GpuBox, HomeEffect, HomeFacts, HomeStep, HomeWait, next_home,
-    prefer_zone,
+    BoxFacts, BoxHolder, BoxMachine, BoxRemoval, BoxTerms, GpuBox, HomeEffect, HomeFacts, HomeStep, HomeWait,
+    next_home, prefer_zone,
 };
 use jobs::{Job, JobMachine, MachineSight, Phase, Ranking};
 use model::id::{Region, ResourceId};
@@ -26,8 +26,8 @@ const VOLUME_POLLS_MAX: usize = 10;
 
 /// The reason why a step was not done now: the next run tries again.
 enum Later {
-    /// Another run has written the box since.
-    Lost,
+    /// Another run has written the box since, or another job has to give it back first, or the run only observes.
+    NotYet,
     Store(StoreError),
     Call(CallError),
 }
@@ -35,7 +35,7 @@ enum Later {
 impl From<StoreError> for Later {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Lost { .. } => Self::Lost,
+            StoreError::Lost { .. } => Self::NotYet,
             error => Self::Store(error),
         }
     }
@@ -76,7 +76,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
 
     fn report_later(&self, later: Later) -> Option<BoxFacts> {
         match later {
-            Later::Lost => {}
+            Later::NotYet => {}
             Later::Store(error) => self.gap(error.gap(self.run.cloud.home())),
             Later::Call(error) => self.gap(error.gap()),
         }
@@ -105,10 +105,17 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             return Ok(BoxFacts::Elsewhere(gpu_box.region));
         }
         match gpu_box.taken_by(&job.job, now) {
-            Err(holder) => Ok(BoxFacts::HeldBy(holder)),
+            Err(holder) => self.await_holder(holder).await,
             Ok(taken) if taken == gpu_box || !self.may_act(job) => Ok(held),
             Ok(taken) => self.write_box(job, taken, etag.as_deref()).await.map(|_| held),
         }
+    }
+
+    /// Another job holds the box. One that is over gives it back as soon as its machine is gone.
+    async fn await_holder(&self, holder: BoxHolder) -> Result<BoxFacts, Later> {
+        let state = self.run.store.read_job(&holder.job).await?.value;
+        let is_over = state.is_some_and(|job| matches!(job.phase, Phase::Ended(_)));
+        if is_over { Err(Later::NotYet) } else { Ok(BoxFacts::HeldBy(holder)) }
     }
 
     /// Brings the home to the machine of the job. Once the machine has it, nothing is read any more.
@@ -189,7 +196,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let held = |wait| BoxFacts::Held { home: None, wait };
         let Some((gpu_box, etag)) = self.read_box(job).await? else { return Ok(BoxFacts::Free) };
         let taken = match gpu_box.taken_by(&job.job, now) {
-            Err(holder) => return Ok(BoxFacts::HeldBy(holder)),
+            Err(holder) => return self.await_holder(holder).await,
             Ok(_) if !self.may_act(job) => return Ok(held(None)),
             Ok(taken) => taken,
         };
@@ -218,7 +225,10 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         }
         match (what, gpu_box.released_by(&job.job, now)) {
             (BoxRemoval::Everything, _) => self.run.store.forget_box(&job.job.team, job.job.name()).await?,
-            (BoxRemoval::Volume, Some(released)) => drop(self.write_box(job, released, etag.as_deref()).await?),
+            (BoxRemoval::Volume, Some(released)) => {
+                let home = released.home.without_volume();
+                self.write_box(job, GpuBox { home, ..released }, etag.as_deref()).await?;
+            }
             (BoxRemoval::Volume, None) => return Ok(held(Some(HomeWait::LastMachine))),
         }
         Ok(BoxFacts::Free)
@@ -233,7 +243,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             HomeStep::Wait(_) | HomeStep::Attached | HomeStep::Rests => return Ok((gpu_box, etag)),
         };
         if !self.enforces {
-            return Err(Later::Lost);
+            return Err(Later::NotYet);
         }
         let made = self.run.cloud.change_home(&gpu_box, &effect, &gpu_box.tags(self.config)).await;
         tracing::info!(job = %job.job, effect = ?effect, answer = ?made, "home");

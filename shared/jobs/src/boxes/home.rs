@@ -193,6 +193,24 @@ impl Home {
         volumes.chain(snapshots.cloned().map(HomeEffect::DeleteSnapshot)).collect()
     }
 
+    /// The home after its volume was removed: the next machine gets one that is made from its last snapshot.
+    #[must_use]
+    pub fn without_volume(&self) -> Self {
+        let from = self.volume.as_ref().and_then(|volume| self.whole_snapshot(volume).map(|from| (volume, from)));
+        let volume = from.map(|(volume, from)| HomeVolume {
+            number: volume.number.saturating_add(1),
+            zone: volume.zone.clone(),
+            from: Some(from.clone()),
+            id: None,
+            attached_to: None,
+            uses: 0,
+        });
+        // One that nothing has used holds nothing; one without a snapshot that holds all of it stays what it is.
+        let is_unused = self.volume.as_ref().is_none_or(HomeVolume::is_unused);
+        let volume = if volume.is_some() || is_unused { volume } else { self.volume.clone() };
+        Self { volume, replaced: Vec::new(), ..self.clone() }
+    }
+
     fn with_volume(&self, volume: HomeVolume) -> Self {
         Self { volume: Some(volume), ..self.clone() }
     }

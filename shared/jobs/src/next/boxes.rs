@@ -32,7 +32,7 @@ pub(super) fn tend(mut job: Job, facts: &JobFacts, now: Timestamp) -> ControlFlo
     if let Some(gpu_box) = &mut job.gpu_box {
         (gpu_box.home, gpu_box.home_wait) = (None, None);
     }
-    let is_removal = job.terms.gpu_box.as_ref().is_some_and(|terms| terms.remove.is_some());
+    let is_removal = job.is_removal();
     match &facts.gpu_box {
         Some(BoxFacts::Free) if is_removal => {
             let why = "the box is removed".to_owned();

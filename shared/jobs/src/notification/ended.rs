@@ -16,6 +16,9 @@ impl Job {
             JobResult::Expired => (Severity::Warning, "expired"),
             JobResult::Cancelled => (Severity::Info, "was cancelled"),
         };
+        // Nobody asks of a box whether it succeeded.
+        let is_down = self.gpu_box.is_some() && !self.is_removal() && ended.result != JobResult::Failed;
+        let word = if is_down { "went down" } else { word };
         let used = self.used_with(ended.machine.as_ref(), after(ended.at, EXPIRES_AFTER));
         let attempts = self.machines;
         let took = match attempts {
@@ -48,7 +51,11 @@ impl Job {
             None if machine.is_some() && !may_act => ", observed".to_owned(),
             None => String::new(),
         };
-        let headline = self.headline(format!("Curfew closed {{}} as {}", word.trim_start_matches("was ")));
+        let headline = if is_down {
+            self.headline("{} went down")
+        } else {
+            self.headline(format!("Curfew closed {{}} as {}", word.trim_start_matches("was ")))
+        };
         let cost = HeadlineCost::Total(format!("{} at most", used.usd));
         NotificationDraft {
             fingerprint: format!("ended {word}{resumes}"),

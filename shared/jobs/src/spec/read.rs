@@ -195,7 +195,8 @@ impl SpecValidator<'_> {
             );
             self.refuse(&["tags"], &problem);
         }
-        for key in keys.required.iter().filter(|key| **key != keys.team) {
+        let launches = written.gpu_box.as_ref().is_none_or(|gpu_box| gpu_box.remove.is_none());
+        for key in keys.required.iter().filter(|key| launches && **key != keys.team) {
             let is_set = written.tags.get(key).is_some_and(|value| !value.is_empty());
             if *key == keys.owner {
                 if !is_set && written.owner.is_none() {

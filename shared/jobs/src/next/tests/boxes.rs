@@ -156,6 +156,8 @@ fn a_machine_that_aws_takes_back_is_replaced_for_people() {
         given.facts.box_in_use_at = unused;
         let (down, _) = decide(&given);
         assert!(ended(&down).1.contains("nobody had used it"));
+        let said = down.notification().unwrap().notification.text.to_string();
+        assert!(said.contains("it went down at"), "{said}");
     }
 }
 

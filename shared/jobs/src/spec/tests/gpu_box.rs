@@ -59,7 +59,7 @@ fn what_a_box_cannot_be() {
     );
     let options = "owner = \"ada\"\n[box]\npublic_key = \"command=\\\"sh\\\" ssh-ed25519 AAAA\"";
     assert!(read_box(options).unwrap_err()[0].problem.contains("no public key of type ed25519"));
-    let removal = read_box("owner = \"ada\"\n[box]\nremove = \"everything\"").unwrap();
+    let removal = read_box(&crate::BoxJob::removal("my-box", None, crate::boxes::BoxRemoval::Everything)).unwrap();
     assert_eq!(removal.terms.gpu_box.unwrap().remove, Some(crate::boxes::BoxRemoval::Everything));
     check_box("remove = \"it\"", "", "5 box.remove: \"it\" is none of `volume`, `everything`");
     assert!(read_box("owner = \"ada\"\n[box]\n").unwrap_err()[0].problem.contains("it is missing"));
