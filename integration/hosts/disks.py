@@ -50,7 +50,10 @@ class Disks:
         folder.mkdir(parents=True, exist_ok=True)
 
     def furnish(self, root: Path) -> None:
-        """The commands of a machine that know disks, and its `sshd`."""
+        """The commands of a machine that know disks, its `sshd`, and a first user who is not root. Its home is one that everybody may reach, and that
+        every Debian has; only the machine sees what is mounted there."""
+        (root / "etc").mkdir(exist_ok=True)
+        (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/usr/games:/bin/sh\n")
         scripts = {
             "mount": _MOUNT.format(by_id=BY_ID, folders=_FOLDERS, mount=shutil.which("mount")),
             "umount": f'#!/bin/sh\nexec {shutil.which("umount")} "$@"\n',

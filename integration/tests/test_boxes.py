@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from command import Said, curfew
 from hosts import Control, Disks, Host, Hosts, package
 from jobs import Job, JobAccount
 from local_aws import LocalAws
 from reaping import now, rfc3339
 
-USER = "ada"  # of hosts/inside/init.py
+USER = "ada"  # of hosts/disks.py
 HURRY = 40
 TIMEOUT_SECONDS = 180.0
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q ada"
@@ -32,10 +33,7 @@ enabled = false
 public_key = "{KEY}"
 home_gib = 20
 idle = "4h"
-[machine]
-user = "{USER}"
 """
-REMOVE = 'owner = "ada@example.com"\n[box]\nremove = "{}"\n'
 NAME = "boxes/vision/my-box.json"
 
 
@@ -64,14 +62,11 @@ class Boxes:
         return f"{consoles}\n{[gap for gap in gaps if gap][-3:]}\n{document}"
 
     def submit(self, text: str = SPEC) -> Job:
-        """One `up` of the box. Without versions in the bucket only another text is another document."""
+        """One `up` of the box. A bucket without versions takes another document of the same text for the same one."""
         self.submissions += 1
-        key = self.account.submit("my-box", f"{text}\n# {self.submissions}\n")
+        key = self.account.submit(f"up-{self.submissions}", f'name = "my-box" # {self.submissions}\n{text}')
         answer = self.until(lambda: self.account.answer(key))
         assert answer["is"] == "accepted", answer
-        self.account.aws.client("s3").delete_object(Bucket=self.control.bucket, Key=key)
-        for kind in ("accepted", "rejected"):
-            self.account.aws.client("s3").delete_object(Bucket=self.control.bucket, Key=key.replace(".toml", f".{kind}.json"))
         return Job(self.account, answer["job"])
 
     def report(self, job: Job) -> dict[str, Any] | None:
@@ -148,22 +143,36 @@ def test_a_home_comes_back_in_another_zone(boxes: Boxes) -> None:
     boxes.down(again)
 
 
-def test_a_box_has_one_machine_and_goes_when_it_is_removed(boxes: Boxes) -> None:
-    job, _, _ = boxes.up()
+def test_a_person_brings_a_box_up_and_removes_it(boxes: Boxes, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    environment = boxes.account.environment(HOME=str(tmp_path / "home"), PATH="/usr/bin:/bin", USER="ada", CURFEW_TEAM="vision")
+
+    def box(*arguments: str) -> Said:
+        return curfew(environment, "box", *arguments)
+
+    options = ("--gpu", "g5.xlarge", "--owner", "ada", "--home", "20gb", "--for", "2h", "--yes", "my-box")
+    up = box("up", *options).fine()
+    assert "ready: ssh my-box" in up.out, up
+    assert "is already up since" in box("up", *options).fine().err
+    (own,) = json.loads(box("ls", "--json").out)["boxes"]
+    job = Job(boxes.account, own["job"])
+    hosts, config = ((tmp_path / "home/.ssh/curfew" / name).read_text() for name in ("known_hosts", "config"))
+    report = boxes.report(job)
+    assert report is not None and report["host_key"] in hosts and job.machine in config and own["state"] == "up"
+    # Another one at the same moment, which the command does not see.
     second = boxes.submit()
     boxes.until(lambda: boxes.is_over(second))
     assert second.phase["result"] == "failed" and f"by the job {job.id}" in second.phase["why"]
     assert len(boxes.account.ever_launched()) == 1
-    # An end that is moved within what its machine has left.
-    later = rfc3339(now().replace(microsecond=0))
-    until = job.document["box"]["soft_end"]
-    boxes.account.put(f"jobs/{job.id}/extend.json", json.dumps({"schema": 1, "at": later, "until": until}).encode())
-    boxes.until(lambda: job.document["box"].get("extended"))
-    assert job.document["box"]["extended"] == {"asked_at": later} and job.document["box"]["kept_until"] == until
-    boxes.down(job)
-    removal = boxes.submit(REMOVE.format("volume"))
-    boxes.until(lambda: boxes.is_over(removal))
-    assert removal.phase["result"] == "succeeded" and not boxes.volumes() and len(boxes.snapshots()) == 1
-    gone = boxes.submit(REMOVE.format("everything"))
-    boxes.until(lambda: boxes.is_over(gone))
+    soft_end = job.document["box"]["soft_end"]
+    assert "ends at" in box("extend", "my-box", "1h").fine().out and job.document["box"]["soft_end"] == soft_end
+    assert box("extend", "my-box", "5h").fine() and job.document["box"]["soft_end"] > soft_end
+    refused = box("extend", "my-box", "30h")
+    assert refused.code == 1 and "refused: its machine ends at" in refused.out, refused
+    assert box("rm", "my-box", "--yes").code == 2, "it is up"
+    box("down", "my-box", "--yes").fine()
+    boxes.until(lambda: boxes.is_over(job))
+    assert "Bring it back from its snapshot" in box("rm", "my-box", "--yes").fine().out
+    assert not boxes.volumes() and len(boxes.snapshots()) == 1
+    assert "removed, with its snapshots" in box("rm", "vision/my-box", "--everything", "--yes", "--owner", "bob").fine().out
     assert not boxes.snapshots() and NAME not in boxes.account.keys("boxes/")

@@ -356,9 +356,8 @@ def _prepare(root: Path, disk: str) -> None:
         if not (root / pipe).exists():
             os.mkfifo(root / pipe)
     (root / _FIRST).write_text("systemd\n")
-    # Whose box it is has a home that is everybody's to reach, and is there on every Debian.
-    people = "ada:x:1001:1001::/usr/games:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
-    (root / _USERS).write_text(f"root:x:0:0::{disk}/root:/bin/sh\n{people}")
+    if not (root / _USERS).exists():
+        (root / _USERS).write_text(f"root:x:0:0::{disk}/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
 
 
 async def _live(machine: Machine) -> None:
