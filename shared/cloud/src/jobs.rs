@@ -82,8 +82,8 @@ impl JobCloud for Aws {
         machine::terminate(self, job, machine, now).await
     }
 
-    async fn observe_home(&self, gpu_box: &GpuBox) -> Result<HomeSight, CallError> {
-        home::observe_home(self, gpu_box).await
+    async fn observe_home(&self, gpu_box: &GpuBox, now: Timestamp) -> Result<HomeSight, CallError> {
+        Box::pin(home::observe_home(self, gpu_box, now)).await
     }
 
     async fn change_home(
@@ -95,7 +95,7 @@ impl JobCloud for Aws {
         Box::pin(home::change_home(self, gpu_box, effect, tags)).await
     }
 
-    async fn tag_home(&self, gpu_box: &GpuBox, tags: &Tags) -> Result<(), CallError> {
-        home::tag_home(self, gpu_box, tags).await
+    async fn keep_home(&self, gpu_box: &GpuBox, until: Timestamp) -> Result<(), CallError> {
+        Box::pin(home::keep_home(self, gpu_box, until)).await
     }
 }

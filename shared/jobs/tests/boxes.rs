@@ -192,7 +192,7 @@ impl World {
                     self.volumes.push(Volume { number, zone, content, attached: Vec::new(), is_deleted: false });
                     self.volumes.len() - 1
                 });
-                return home.created(wanted.number, id("vol", made));
+                return home.created(wanted.number, id("vol", made), Timestamp::UNIX_EPOCH);
             }
             HomeEffect::Attach { volume, instance } => self.attach(place(volume), place(instance), planted),
             HomeEffect::CreateSnapshot { volume, of } => {

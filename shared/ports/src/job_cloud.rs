@@ -98,7 +98,7 @@ pub trait JobCloud: PriceCloud {
     ///
     /// # Errors
     /// If EC2's answer is incomplete.
-    async fn observe_home(&self, gpu_box: &GpuBox) -> Result<HomeSight, CallError>;
+    async fn observe_home(&self, gpu_box: &GpuBox, now: Timestamp) -> Result<HomeSight, CallError>;
 
     /// Carries out one step for the home of a box. Returns the volume that it made, if it makes one. To repeat it does no harm.
     ///
@@ -111,9 +111,9 @@ pub trait JobCloud: PriceCloud {
         tags: &Tags,
     ) -> Result<Option<ResourceId>, CallError>;
 
-    /// Writes these tags on the volume of a box.
+    /// Keeps the volume of a box from being reaped until then, by its tag `curfew:keep-until`. One that is kept for longer, or is gone, stays as it is.
     ///
     /// # Errors
     /// If EC2 refused, or did not answer.
-    async fn tag_home(&self, gpu_box: &GpuBox, tags: &Tags) -> Result<(), CallError>;
+    async fn keep_home(&self, gpu_box: &GpuBox, until: Timestamp) -> Result<(), CallError>;
 }

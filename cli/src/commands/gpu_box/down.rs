@@ -46,6 +46,12 @@ impl Down {
         let Some(job) = find_holder(&store, &gpu_box).await? else {
             return show(context, &output, format!("{}: is down already (unchanged)", id.full()));
         };
+        if job.is_removal() {
+            return Err(CommandError::with(
+                format!("{} is being removed", id.full()),
+                "curfew box ls shows it until that is done",
+            ));
+        }
         output.job = Some(&job.job);
         if !screen::confirm(question(&id, &gpu_box, &job), self.yes)? {
             output.outcome = "declined";

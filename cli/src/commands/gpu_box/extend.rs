@@ -65,7 +65,7 @@ impl Extend {
         let (refused, ends_at) = loop {
             let state = store.read_job(&job.job).await?.value.and_then(|job| job.gpu_box);
             let answer = state.as_ref().and_then(|state| Some((state.extended.as_ref()?, state.soft_end)));
-            if let Some((answer, soft_end)) = answer.filter(|(answer, _)| answer.asked_at >= at) {
+            if let Some((answer, soft_end)) = answer.filter(|(answer, _)| answer.asked_at == at) {
                 break (answer.refused.clone(), soft_end);
             }
             if Instant::now() + LOOK_EVERY > deadline {

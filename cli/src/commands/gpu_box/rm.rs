@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jobs::boxes::{BoxRemoval, GpuBox};
-use jobs::{BoxJob, JobId, JobResult, Phase};
+use jobs::{BoxJob, Job, JobId, JobResult, Phase};
 use serde::Serialize;
 use store::{JobDocuments as _, Store};
 use tokio::time::{Instant, sleep};
@@ -58,7 +58,14 @@ impl Rm {
     pub(super) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
         let (id, gpu_box) = find_box(&store, &self.name).await?;
-        if find_holder(&store, &gpu_box).await?.is_some() {
+        let holder = find_holder(&store, &gpu_box).await?;
+        if holder.as_ref().is_some_and(Job::is_removal) {
+            return Err(CommandError::with(
+                format!("{} is being removed already", id.full()),
+                "curfew box ls shows it until that is done",
+            ));
+        }
+        if holder.is_some() {
             let advice = format!("end it first:  curfew box down {}", id.to_shell_word());
             return Err(CommandError::with(format!("{} is up", id.full()), advice));
         }

@@ -15,7 +15,7 @@ use store::{Documents as _, ReconcilerDocuments as _, Store};
 use tokio::signal::ctrl_c;
 
 use super::extend::read_duration;
-use super::find::{BoxId, find_newest, jobs_of_box};
+use super::find::{BoxId, find_holder, find_newest, find_report, jobs_of_box};
 use super::follow::{follow, say_if_up};
 use super::ssh_files::SshFolder;
 use crate::command_error::CommandError;
@@ -100,6 +100,15 @@ impl Up {
         let config = store.read_config().await?;
         let id = BoxId { team: self.options.team(&config)?, name };
         let gpu_box = store.read_box(&id.team, id.name.as_str()).await?.value;
+        let wait = Duration::try_from(self.wait).map_err(CommandError::new)?;
+        // One that another command has begun is followed like one's own.
+        let is_followed = !self.detach && !self.options.dry_run && !context.global.json;
+        if let Some(gpu_box) = gpu_box.as_ref().filter(|_| is_followed)
+            && let Some(job) = find_holder(&store, gpu_box).await?.filter(|job| !job.is_removal())
+            && find_report(&store, &job).await?.is_none()
+        {
+            return follow(context, &store, &id, &job.job, wait).await;
+        }
         if let Some(gpu_box) = &gpu_box
             && say_if_up(context, &store, &id, gpu_box).await?
         {
@@ -118,7 +127,6 @@ impl Up {
         let submitted =
             Box::pin(submit(context, document, &self.options, self.workdir.as_deref(), self.detach)).await?;
         let (Some(job), Some(object)) = (submitted.job, submitted.object) else { return Ok(submitted.ending) };
-        let wait = Duration::try_from(self.wait).map_err(CommandError::new)?;
         let keeps_starting = format!(
             "{} keeps starting. See it:  curfew box ls   End it:  curfew box down {}",
             id.full(),

@@ -1,15 +1,20 @@
 //! The home of a box, as EC2 knows it. `jobs::boxes` decides.
 
+use std::time::Duration;
+
+use aws_sdk_ec2::error::ProvideErrorMetadata as _;
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
 use futures::future::join;
+use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight, HomeSnapshot, HomeVolume, VolumeSight};
+use model::curfew_tags::{KEEP_UNTIL, read_keep_until};
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::volume::{Snapshot, SnapshotState, VolumeState};
 use ports::{Cloud, Ec2Write};
 
 use crate::aws::Aws;
-use crate::describe::{DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES, snapshots_page, volumes_page};
+use crate::describe::{DESCRIBE_SNAPSHOTS, snapshots_page};
 use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 use crate::observe::pages::all_pages;
@@ -21,29 +26,40 @@ const ATTACH_VOLUME: &str = "ec2:AttachVolume";
 /// names it by the id of the volume (EBS user guide, "Map Amazon EBS volumes to NVMe device names").
 const DEVICE: &str = "/dev/sdp";
 
-pub(super) async fn observe_home(aws: &Aws, gpu_box: &GpuBox) -> Result<HomeSight, CallError> {
+/// EC2 shows what it made after some minutes at worst (EC2 API reference, "Eventual consistency").
+const SHOWN_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+pub(super) async fn observe_home(aws: &Aws, gpu_box: &GpuBox, now: Timestamp) -> Result<HomeSight, CallError> {
     let Some(volume) = &gpu_box.home.volume else { return Ok(HomeSight::default()) };
     let Some(id) = &volume.id else { return Ok(HomeSight::default()) };
-    let (volume, snapshots) = join(sight(aws, gpu_box, volume, id), snapshots(aws, gpu_box, id)).await;
+    let (volume, snapshots) = join(sight(aws, gpu_box, volume, id, now), snapshots(aws, gpu_box, id)).await;
     Ok(HomeSight { volume: volume?, snapshots: Some(snapshots?) })
 }
 
-/// `None` where EC2 does not say: a filter finds nothing of a volume that was made a moment ago as of one that is gone.
+/// `None` where EC2 does not say, which it may not do at first of a volume that was just made.
 async fn sight(
     aws: &Aws,
     gpu_box: &GpuBox,
     volume: &HomeVolume,
     id: &ResourceId,
+    now: Timestamp,
 ) -> Result<Option<VolumeSight>, CallError> {
-    let region = &gpu_box.region;
-    let page =
-        volumes_page(aws.ec2(region).describe_volumes().filters(filter("volume-id", [id.as_str()])), region).await?;
-    if !page.incomplete.is_empty() {
-        let message = "the answer about this volume is incomplete";
-        return Err(CallError::new(DESCRIBE_VOLUMES, region, CallErrorKind::Incomplete, message));
-    }
-    let Some(found) = page.volumes.into_iter().find(|found| found.id == *id) else {
-        return Ok((volume.uses > 0).then_some(VolumeSight::Lost));
+    let found = match aws.describe_volume(&gpu_box.region, id).await {
+        Ok(found) => found,
+        Err(error) if error.kind == CallErrorKind::NotFound => {
+            let is_old = volume.made_at.is_none_or(|made_at| now.duration_since(made_at) >= SHOWN_AFTER);
+            if !is_old {
+                return Ok(None);
+            }
+            // Of a home one answer is not enough.
+            tokio::time::sleep(AGAIN_AFTER).await;
+            let again = aws.describe_volume(&gpu_box.region, id).await;
+            let is_gone = again.is_err_and(|error| error.kind == CallErrorKind::NotFound);
+            return Ok(is_gone.then_some(VolumeSight::Lost));
+        }
+        Err(error) => return Err(error),
     };
     Ok(match (found.state, found.attached_to.into_iter().next()) {
         (VolumeState::Creating, _) => Some(VolumeSight::Creating),
@@ -98,8 +114,12 @@ pub(super) async fn change_home(
         HomeEffect::CreateVolume => return create_volume(aws, gpu_box, tags).await.map(Some),
         HomeEffect::Attach { volume, instance } => {
             let call = aws.ec2(region).attach_volume().volume_id(volume.as_str()).instance_id(instance.as_str());
-            let answer = call.device(DEVICE).send().await;
-            return answer.map(|_| None).map_err(|error| call_error(ATTACH_VOLUME, region, &error));
+            return match call.device(DEVICE).send().await {
+                Ok(_) => Ok(None),
+                // Another run was faster; the next look tells to which instance.
+                Err(error) if error.code() == Some("VolumeInUse") => Ok(None),
+                Err(error) => Err(call_error(ATTACH_VOLUME, region, &error)),
+            };
         }
         HomeEffect::CreateSnapshot { volume, of } => {
             let description = &gpu_box.describe_snapshot(*of);
@@ -137,10 +157,19 @@ async fn create_volume(aws: &Aws, gpu_box: &GpuBox, tags: &Tags) -> Result<Resou
     })
 }
 
-pub(super) async fn tag_home(aws: &Aws, gpu_box: &GpuBox, tags: &Tags) -> Result<(), CallError> {
+pub(super) async fn keep_home(aws: &Aws, gpu_box: &GpuBox, until: Timestamp) -> Result<(), CallError> {
     let Some(id) = gpu_box.home.volume.as_ref().and_then(|volume| volume.id.as_ref()) else { return Ok(()) };
-    let tags: Vec<(&str, String)> = tags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    let resources = std::slice::from_ref(id);
+    let seen = match aws.describe_volume(&gpu_box.region, id).await {
+        Ok(seen) => seen,
+        Err(error) if error.kind == CallErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // A person may have kept it for longer; what cannot be read keeps it, too.
+    let is_kept = |kept: &String| read_keep_until(kept).map_or(true, |kept| kept >= until);
+    if seen.tags.get(KEEP_UNTIL).is_some_and(is_kept) {
+        return Ok(());
+    }
+    let (resources, tags) = (std::slice::from_ref(id), [(KEEP_UNTIL, until.to_string())]);
     aws.write(&gpu_box.region, Ec2Write::CreateTags { resources, tags: &tags }).await
 }
 

@@ -30,6 +30,8 @@ enum Later {
     NotYet,
     Store(StoreError),
     Call(CallError),
+    /// The home, for what was just asked for.
+    Waits(HomeWait),
 }
 
 impl From<StoreError> for Later {
@@ -77,6 +79,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     fn report_later(&self, later: Later) -> Option<BoxFacts> {
         match later {
             Later::NotYet => {}
+            Later::Waits(wait) => return Some(BoxFacts::Held { home: None, wait: Some(wait) }),
             Later::Store(error) => self.gap(error.gap(self.run.cloud.home())),
             Later::Call(error) => self.gap(error.gap()),
         }
@@ -144,8 +147,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             let facts = self.home_facts(&read.0, Some(machine.clone()), now).await?;
             match next_home(&read.0.home, &facts) {
                 HomeStep::Attached => return Ok(held(read.0.mounted_by(&placed.instance), None)),
-                // EC2 refuses to attach to an instance before it runs (EC2 API reference, "AttachVolume").
-                HomeStep::Effect(HomeEffect::Attach { .. }) if *state == InstanceState::Pending => {
+                // EC2 refuses to attach to an instance before it runs (EC2 API reference, "AttachVolume"), and only one that has run is named.
+                HomeStep::Write(home) if *state == InstanceState::Pending && home.names(&placed.instance) => {
                     return Ok(held(None, None));
                 }
                 HomeStep::Wait(HomeWait::Volume) if polls < VOLUME_POLLS_MAX && self.time_left().is_some() => {
@@ -163,8 +166,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Gives the box back once the machine of the job is gone, and takes the snapshot of its end.
     async fn give_back(&self, job: &Job, sight: &MachineSight, now: Timestamp) -> Result<BoxFacts, Later> {
         let held = |wait| BoxFacts::Held { home: None, wait };
-        let is_gone =
-            matches!(sight, MachineSight::Absent | MachineSight::Seen { state: InstanceState::Terminated, .. });
+        // Whether one that EC2 does not know is gone, or not there yet, the job decides.
+        let is_gone = matches!(sight, MachineSight::Seen { state: InstanceState::Terminated, .. });
         if (job.machine().is_some() && !is_gone) || job.previous_attempt.is_some() {
             return Ok(held(None));
         }
@@ -174,8 +177,11 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 return Ok(BoxFacts::Free);
             }
             if let Some(released) = read.0.released_by(&job.job, now) {
-                self.run.cloud.tag_home(&released, &GpuBox::keep_tags(now)).await?;
                 read = self.write_box(job, released, read.1.as_deref()).await?;
+                // Without the tag its volume is an orphan sooner, which is announced; the box is given back all the same.
+                if let Err(error) = self.run.cloud.keep_home(&read.0, GpuBox::kept_until(now)).await {
+                    self.gap(error.gap());
+                }
             }
             let facts = self.home_facts(&read.0, None, now).await?;
             match next_home(&read.0.home, &facts) {
@@ -183,7 +189,9 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 HomeStep::Rests
                 | HomeStep::Attached
                 | HomeStep::Wait(HomeWait::Lost)
-                | HomeStep::Effect(HomeEffect::CreateVolume) => return Ok(BoxFacts::Free),
+                | HomeStep::Effect(HomeEffect::CreateVolume) => {
+                    return Ok(if read.0.is_held_by(&job.job) { held(None) } else { BoxFacts::Free });
+                }
                 HomeStep::Wait(wait) => return Ok(held(Some(wait))),
                 step => read = self.change_home(job, read, step).await?,
             }
@@ -224,7 +232,12 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             removed?;
         }
         match (what, gpu_box.released_by(&job.job, now)) {
-            (BoxRemoval::Everything, _) => self.run.store.forget_box(&job.job.team, job.job.name()).await?,
+            // Another run of this job may have deleted it, and a person may have made a new one since.
+            (BoxRemoval::Everything, _) => {
+                if self.read_box(job).await?.is_some_and(|(now, _)| now.is_held_by(&job.job)) {
+                    self.run.store.forget_box(&job.job.team, job.job.name()).await?;
+                }
+            }
             (BoxRemoval::Volume, Some(released)) => {
                 let home = released.home.without_volume();
                 self.write_box(job, GpuBox { home, ..released }, etag.as_deref()).await?;
@@ -249,8 +262,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         tracing::info!(job = %job.job, effect = ?effect, answer = ?made, "home");
         let made = made?;
         let changed = match (&effect, made, &gpu_box.home.volume) {
-            (HomeEffect::CreateVolume, Some(id), Some(volume)) => gpu_box.home.created(volume.number, id),
+            (HomeEffect::CreateVolume, Some(id), Some(volume)) => gpu_box.home.created(volume.number, id, self.now()),
             (HomeEffect::DeleteVolume(id), ..) => Some(gpu_box.home.without_replaced(id)),
+            // EC2 shows both a moment later. A snapshot that was asked for again at once would be another one.
+            (HomeEffect::CreateSnapshot { .. }, ..) => return Err(Later::Waits(HomeWait::Snapshot)),
+            (HomeEffect::Attach { .. }, ..) => {
+                tokio::time::sleep(VOLUME_POLL).await;
+                None
+            }
             _ => None,
         };
         match changed {
@@ -265,7 +284,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         machine: Option<BoxMachine>,
         now: Timestamp,
     ) -> Result<HomeFacts, CallError> {
-        let seen = self.run.cloud.observe_home(gpu_box).await?;
+        let seen = self.run.cloud.observe_home(gpu_box, now).await?;
         let last = gpu_box.home.volume.as_ref().and_then(|volume| volume.attached_to.clone());
         let last = last.filter(|last| machine.as_ref().is_none_or(|machine| machine.instance != *last));
         let is_last_machine_gone = match last {
@@ -275,7 +294,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         Ok(HomeFacts { machine, is_last_machine_gone, volume: seen.volume, snapshots: seen.snapshots })
     }
 
-    /// Only a machine that was seen to run is named by a home, so one that EC2 does not know any more is gone.
+    /// Only a machine that has run is named by a home, so one that EC2 does not know any more is gone.
     async fn is_gone(&self, region: &Region, machine: &ResourceId, now: Timestamp) -> Result<bool, CallError> {
         let seen = self.run.cloud.observe_machines(region, std::slice::from_ref(machine), now).await?;
         let is_over = |sight: &MachineSight| {

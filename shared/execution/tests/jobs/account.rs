@@ -270,7 +270,7 @@ impl JobCloud for Account<'_> {
         Ok(LaunchResult::Launched { instance, launched_at })
     }
 
-    async fn observe_home(&self, _: &GpuBox) -> Result<HomeSight, CallError> {
+    async fn observe_home(&self, _: &GpuBox, _: Timestamp) -> Result<HomeSight, CallError> {
         unreachable!("{NO_BOXES}")
     }
 
@@ -278,7 +278,7 @@ impl JobCloud for Account<'_> {
         unreachable!("{NO_BOXES}")
     }
 
-    async fn tag_home(&self, _: &GpuBox, _: &Tags) -> Result<(), CallError> {
+    async fn keep_home(&self, _: &GpuBox, _: Timestamp) -> Result<(), CallError> {
         unreachable!("{NO_BOXES}")
     }
 

@@ -53,6 +53,9 @@ pub struct HomeVolume {
     /// The number of machines that have had it.
     #[serde(default)]
     pub uses: u32,
+    /// Time at which EC2 answered: it may not show a volume for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<Timestamp>,
 }
 
 /// One snapshot of a home.
@@ -173,9 +176,9 @@ impl Home {
 
     /// The home with the id of its volume, by EC2's answer to [`HomeEffect::CreateVolume`] for the volume of that number.
     #[must_use]
-    pub fn created(&self, number: u32, id: ResourceId) -> Option<Self> {
+    pub fn created(&self, number: u32, id: ResourceId, now: Timestamp) -> Option<Self> {
         let volume = self.volume.as_ref().filter(|volume| volume.number == number && volume.id.is_none())?;
-        Some(self.with_volume(HomeVolume { id: Some(id), ..volume.clone() }))
+        Some(self.with_volume(HomeVolume { id: Some(id), made_at: Some(now), ..volume.clone() }))
     }
 
     /// The home without one that it had before, once EC2 has deleted it.
@@ -193,22 +196,23 @@ impl Home {
         volumes.chain(snapshots.cloned().map(HomeEffect::DeleteSnapshot)).collect()
     }
 
-    /// The home after its volume was removed: the next machine gets one that is made from its last snapshot.
+    /// The home after its volume was removed: the next machine gets another one, made from the last snapshot.
     #[must_use]
     pub fn without_volume(&self) -> Self {
-        let from = self.volume.as_ref().and_then(|volume| self.whole_snapshot(volume).map(|from| (volume, from)));
-        let volume = from.map(|(volume, from)| HomeVolume {
-            number: volume.number.saturating_add(1),
-            zone: volume.zone.clone(),
-            from: Some(from.clone()),
-            id: None,
-            attached_to: None,
-            uses: 0,
-        });
-        // One that nothing has used holds nothing; one without a snapshot that holds all of it stays what it is.
-        let is_unused = self.volume.as_ref().is_none_or(HomeVolume::is_unused);
-        let volume = if volume.is_some() || is_unused { volume } else { self.volume.clone() };
-        Self { volume, replaced: Vec::new(), ..self.clone() }
+        let Some(volume) = &self.volume else { return self.clone() };
+        let from = self.whole_snapshot(volume).cloned();
+        if from.is_none() && !volume.is_unused() {
+            return self.clone();
+        }
+        let (number, zone) = (volume.number.saturating_add(1), volume.zone.clone());
+        let next = HomeVolume { number, zone, from, id: None, attached_to: None, uses: 0, made_at: None };
+        Self { replaced: Vec::new(), ..self.with_volume(next) }
+    }
+
+    /// `true` if that machine has the volume, or is about to.
+    #[must_use]
+    pub fn names(&self, machine: &ResourceId) -> bool {
+        self.volume.as_ref().is_some_and(|volume| volume.attached_to.as_ref() == Some(machine))
     }
 
     fn with_volume(&self, volume: HomeVolume) -> Self {
@@ -269,6 +273,10 @@ pub fn next_home(home: &Home, facts: &HomeFacts) -> HomeStep {
     match (&volume.attached_to, &facts.machine, &facts.volume) {
         (_, _, None) => HomeStep::Wait(HomeWait::Unknown),
         (_, _, Some(VolumeSight::Creating)) => HomeStep::Wait(HomeWait::Volume),
+        // Nothing has a volume that is gone.
+        (Some(_), _, Some(VolumeSight::Lost)) if facts.is_last_machine_gone => {
+            HomeStep::Write(Box::new(home.with_volume(HomeVolume { attached_to: None, ..volume.clone() })))
+        }
         (attached_to, machine, Some(VolumeSight::Lost)) => {
             let is_free = attached_to.is_none() || facts.is_last_machine_gone;
             match (home.whole_snapshot(volume), machine) {
@@ -341,7 +349,8 @@ fn replace(home: &Home, volume: &HomeVolume, zone: &str, from: Option<ResourceId
 }
 
 fn write_volume(home: &Home, number: u32, zone: &str, from: Option<ResourceId>) -> HomeStep {
-    let volume = HomeVolume { number, zone: zone.to_owned(), from, id: None, attached_to: None, uses: 0 };
+    let zone = zone.to_owned();
+    let volume = HomeVolume { number, zone, from, id: None, attached_to: None, uses: 0, made_at: None };
     HomeStep::Write(Box::new(home.with_volume(volume)))
 }
 
@@ -350,5 +359,51 @@ fn after_attachment(home: &Home) -> HomeStep {
     match home.replaced.first() {
         Some(old) => HomeStep::Effect(HomeEffect::DeleteVolume(old.clone())),
         None => HomeStep::Attached,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(uses: u32, snapshot: Option<u32>) -> Home {
+        let volume = HomeVolume {
+            number: 2,
+            zone: "us-east-1a".to_owned(),
+            from: None,
+            id: Some("vol-1".into()),
+            attached_to: None,
+            uses,
+            made_at: None,
+        };
+        let of = |uses| HomeState { volume: 2, uses };
+        let at = Timestamp::UNIX_EPOCH;
+        let snapshots = snapshot
+            .map(|uses| HomeSnapshot { id: "snap-1".into(), of: of(uses), at, completed: true })
+            .into_iter()
+            .collect();
+        Home { volume: Some(volume), snapshots, ..Home::new(20) }
+    }
+
+    #[test]
+    fn what_is_gone_has_nothing_and_waits_for_a_person_without_a_snapshot() {
+        let mut lost = home(1, None);
+        lost.volume.as_mut().unwrap().attached_to = Some("i-1".into());
+        let snapshots = Some(Vec::new());
+        let facts = HomeFacts { volume: Some(VolumeSight::Lost), snapshots, ..HomeFacts::default() };
+        assert_eq!(next_home(&lost, &facts), HomeStep::Wait(HomeWait::Lost), "its machine may still be there");
+        let facts = HomeFacts { is_last_machine_gone: true, ..facts };
+        let HomeStep::Write(free) = next_home(&lost, &facts) else { panic!("it is free") };
+        assert_eq!(*free, home(1, None));
+        assert_eq!(next_home(&free, &facts), HomeStep::Wait(HomeWait::Lost));
+    }
+
+    #[test]
+    fn a_removed_volume_comes_back_from_the_snapshot_of_its_last_use() {
+        let next = home(3, Some(3)).without_volume().volume.unwrap();
+        assert_eq!((next.number, next.from, next.id, next.uses), (3, Some("snap-1".into()), None, 0));
+        assert_eq!(home(3, Some(2)).without_volume(), home(3, Some(2)), "its last use is in no snapshot");
+        let unused = home(0, None).without_volume().volume.unwrap();
+        assert_eq!((unused.number, unused.from), (3, None), "a token is used once");
     }
 }

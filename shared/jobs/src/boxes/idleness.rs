@@ -103,6 +103,10 @@ impl IdleClock {
         // An input of the future was not read right.
         let input_at = look.input_at.filter(|at| *at <= look.at);
         self.last_input = input_at.map_or(self.last_input, |at| at.max(self.last_input));
+        // Who comes, or has something run, is there as much as who types.
+        if look.works == Sign::Yes || (self.was_connected, look.is_connected) == (Sign::No, Sign::Yes) {
+            self.last_input = self.last_input.max(look.at);
+        }
         let is_connected = match (self.was_connected, look.is_connected) {
             (Sign::No, Sign::Yes) => Sign::No,
             (_, now) => now,
@@ -182,8 +186,8 @@ mod tests {
                     let found = after(300, works, is_connected, input_at);
                     let expected = match (works, is_connected, input) {
                         (Sign::Yes, ..) | (Sign::No, Sign::Yes, Sign::Yes) => Occupancy::InUse,
-                        // Four hours after the box was ready, of the five that went by.
-                        (Sign::No, Sign::Yes, _) => Occupancy::Idle(SignedDuration::from_mins(61)),
+                        // Four hours after somebody came, of the five that went by.
+                        (Sign::No, Sign::Yes, _) => Occupancy::Idle(SignedDuration::from_mins(60)),
                         (Sign::No, Sign::No, _) => Occupancy::Idle(SignedDuration::from_mins(300)),
                         (Sign::Unknown, ..) | (Sign::No, Sign::Unknown, _) => Occupancy::Unknown,
                     };
@@ -201,6 +205,23 @@ mod tests {
         assert_eq!(clock.look(&look(2, Sign::No, Sign::No, None), LIMITS), idle(2));
         assert_eq!(clock.look(&look(3, Sign::No, Sign::Yes, None), LIMITS), idle(3));
         assert_eq!(clock.look(&look(4, Sign::No, Sign::Yes, None), LIMITS), Occupancy::InUse);
+    }
+
+    #[test]
+    fn who_comes_after_hours_of_work_is_there() {
+        let mut clock = IdleClock::begin(at(0));
+        for minute in 1..=300 {
+            clock.look(&look(minute, Sign::Yes, Sign::No, None), LIMITS);
+        }
+        for minute in 301..=400 {
+            clock.look(&look(minute, Sign::No, Sign::No, None), LIMITS);
+        }
+        clock.look(&look(401, Sign::No, Sign::Yes, None), LIMITS);
+        for minute in 402..=640 {
+            let editing = clock.look(&look(minute, Sign::No, Sign::Yes, None), LIMITS);
+            assert_eq!(editing, Occupancy::InUse, "at minute {minute}: an editor has no terminal");
+        }
+        assert_ne!(clock.look(&look(641, Sign::No, Sign::Yes, None), LIMITS), Occupancy::InUse);
     }
 
     #[test]

@@ -234,8 +234,15 @@ mod tests {
         check(&gpu_box, &job, Some(&report()), ("ending", "idle since 12:35", None));
         gpu_box = gpu_box.released_by(&job.job, time(NOW)).unwrap();
         check(&gpu_box, &job, None, ("down", "idle since 12:35", None));
-        let volume =
-            HomeVolume { number: 1, zone: "us-east-1b".to_owned(), from: None, id: None, attached_to: None, uses: 1 };
+        let volume = HomeVolume {
+            number: 1,
+            zone: "us-east-1b".to_owned(),
+            from: None,
+            id: None,
+            attached_to: None,
+            uses: 1,
+            made_at: None,
+        };
         let of = HomeState { volume: 1, uses: 1 };
         let snapshot = |completed| HomeSnapshot { id: "snap-1".into(), of, at: time(NOW), completed };
         gpu_box.home.volume = Some(volume);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use model::config::Config;
-use model::curfew_tags::{BOX, KEEP_UNTIL};
+use model::curfew_tags::BOX;
 use model::digest::sha256_hex;
 use model::instance::Tags;
 use model::moment::after;
@@ -56,10 +56,10 @@ impl GpuBox {
         tags
     }
 
-    /// The tags that keep its volume from `reap-volumes` for a while, from `now` on.
+    /// The time until which its volume is kept from `reap-volumes`, after it went down `now`.
     #[must_use]
-    pub fn keep_tags(now: Timestamp) -> Tags {
-        Tags::from([(KEEP_UNTIL.to_owned(), after(now, UNUSED_AFTER).to_string())])
+    pub fn kept_until(now: Timestamp) -> Timestamp {
+        after(now, UNUSED_AFTER)
     }
 }
 

@@ -49,6 +49,9 @@ pub struct BoxState {
     /// Time of the last heartbeat, if that is long ago. It ends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
+    /// The latest attempt of which a heartbeat could be read; 0: none.
+    #[serde(default)]
+    pub heard_attempt: u32,
     /// `true` once people are to hear of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_is_near: bool,
@@ -135,6 +138,7 @@ impl BoxState {
             home: None,
             home_wait: None,
             silent_since: None,
+            heard_attempt: 0,
             end_is_near: false,
             extended: None,
             asked: None,

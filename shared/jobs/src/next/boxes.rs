@@ -9,7 +9,7 @@ use model::moment::before;
 
 use super::{JobDecision, over, place, stay};
 use crate::boxes::terms::Extension;
-use crate::boxes::{BoxFacts, BoxState, ExtendRequest};
+use crate::boxes::{BoxFacts, BoxState, BoxTimes, ExtendRequest};
 use crate::{
     AGENT_ENDS_BEFORE, ATTEMPT_MIN, Effect, EffectResult, ExitReason, Job, JobFacts, JobMachine, JobReservation,
     JobResult, LossReason, Phase, ReserveResult,
@@ -72,6 +72,7 @@ fn running(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp)
     }
     // S3's own time of the heartbeat: what a machine writes there ends nothing.
     if let Some(Some(beat)) = facts.heartbeat {
+        gpu_box.heard_attempt = machine.attempt;
         let is_silent = now.duration_since(beat) >= crate::HEARTBEAT_TIMEOUT;
         gpu_box.silent_since = is_silent.then_some(gpu_box.silent_since.unwrap_or(beat));
     }
@@ -91,7 +92,8 @@ fn running(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp)
 fn extend(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let Some(request) = facts.extend.iter().flatten().next() else { return (job, Vec::new()) };
     let Some(gpu_box) = &mut job.gpu_box else { return (job, Vec::new()) };
-    if gpu_box.extended.as_ref().is_some_and(|known| known.asked_at >= request.at) {
+    // Clocks of people differ: another request is one of another time, whichever that is.
+    if gpu_box.extended.as_ref().is_some_and(|known| known.asked_at == request.at) {
         return (job, Vec::new());
     }
     let hard_end = before(machine.ends_at, AGENT_ENDS_BEFORE);
@@ -122,7 +124,8 @@ fn extend(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) 
         (None, _) if !facts.may_act => (job, Vec::new()),
         (None, _) => {
             let number = job.reserved.map_or(0, |before| before.number).saturating_add(1);
-            let wanted = place::wanted_until(machine.cost_max(), request.until, number, now);
+            let times = BoxTimes { soft_end: request.until, ..gpu_box.times(machine.ends_at) };
+            let wanted = place::wanted_until(machine.cost_max(), times.ended_from_outside_at(), number, now);
             gpu_box.asked = Some(wanted);
             let reserve = Effect::Reserve { number, usd: wanted.usd, until: wanted.until };
             (job, vec![reserve])
@@ -145,7 +148,8 @@ pub(super) fn stays_down(job: &Job, how: LossReason, facts: &JobFacts, now: Time
     if how.is_of_the_launch() || how == LossReason::NoHeartbeat {
         return None;
     }
-    let is_in_use = facts.box_in_use_at.is_some_and(|at| now.duration_since(at) <= IN_USE_WITHIN);
+    // Before it was ready somebody waits for it, and what cannot be read says nothing against that.
+    let is_in_use = facts.box_in_use_at.is_none_or(|at| now.duration_since(at) <= IN_USE_WITHIN);
     match how {
         LossReason::Reclaimed | LossReason::Gone if is_in_use => None,
         LossReason::Reclaimed => {

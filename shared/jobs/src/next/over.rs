@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::fault::one_line;
+use model::instance::InstanceState;
 
 use super::limits::{TimeLeft, after, use_up};
 use super::place::is_without_progress;
@@ -55,7 +56,10 @@ pub(super) struct AttemptResult<'a> {
 /// Ends or retries the job after the end of an attempt or a person's request to cancel; `None` while neither is known. A result comes
 /// before a person's wish.
 pub(super) fn conclude(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<JobDecision> {
-    if let Some(result) = find_result(job, facts) {
+    // What a machine says of a box ends nothing while the machine runs.
+    let is_open = job.gpu_box.is_some()
+        && matches!(&facts.machine, MachineSight::Seen { state: InstanceState::Pending | InstanceState::Running, .. });
+    if let Some(result) = find_result(job, facts).filter(|_| !is_open) {
         let why = describe_result(result.succeeded, result.code, result.why);
         return Some(if result.succeeded {
             end(job.clone(), JobResult::Succeeded, why, facts, now)

@@ -126,7 +126,8 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     // An unreadable result may be the reason for the missing heartbeats.
     let without_heartbeat = heartbeat_loss(placed, facts, now).filter(|_| facts.head.is_some());
     // With a person inside, that its agent is silent ends no box.
-    let without_heartbeat = without_heartbeat.filter(|lost| job.gpu_box.is_none() || *lost == LossReason::NoHeartbeat);
+    let is_begun = job.gpu_box.as_ref().is_some_and(|gpu_box| gpu_box.heard_attempt == placed.attempt);
+    let without_heartbeat = without_heartbeat.filter(|_| !is_begun);
     let lost = is_overdue.then_some(LossReason::Overdue).or(without_heartbeat);
     let may_leave = facts.head.is_some() && facts.machine_hold.is_none();
     let lost = lost.or((may_leave && deadline::leaves_spot(&job, placed, now)).then_some(LossReason::Deadline));

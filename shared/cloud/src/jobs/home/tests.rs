@@ -3,6 +3,10 @@ use jobs::boxes::{Home, HomeState};
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
 
+fn now() -> Timestamp {
+    "2026-09-01T12:00:00Z".parse().unwrap()
+}
+
 fn gpu_box(uses: u32) -> GpuBox {
     let volume = HomeVolume {
         number: 2,
@@ -11,37 +15,40 @@ fn gpu_box(uses: u32) -> GpuBox {
         id: Some("vol-1".into()),
         attached_to: None,
         uses,
+        made_at: Some(now()),
     };
     GpuBox {
         name: "vision/my-box".to_owned(),
         owner: None,
         region: "us-east-1".into(),
-        made_at: "2026-09-01T12:00:00Z".parse().unwrap(),
+        made_at: now(),
         holder: None,
         down_since: None,
         home: Home { volume: Some(volume), ..Home::new(200) },
     }
 }
 
-async fn sight_of(gpu_box: &GpuBox, volumes: Vec<String>) -> Option<VolumeSight> {
+async fn sight_of(gpu_box: &GpuBox, volumes: Vec<String>, minutes: i64) -> Option<VolumeSight> {
     let (aws, _) = aws(move |call: &ReplayedCall| match call.name.as_str() {
+        "DescribeVolumes" if volumes.is_empty() => ReplayAnswer::error("InvalidVolume.NotFound", "No"),
         "DescribeVolumes" => page_of("volumeSet", &volumes, None),
         _ => page_of("snapshotSet", &[], None),
     });
-    observe_home(&aws, gpu_box).await.unwrap().volume
+    observe_home(&aws, gpu_box, now() + SignedDuration::from_mins(minutes)).await.unwrap().volume
 }
 
 #[tokio::test]
 async fn a_volume_is_seen_as_ec2_has_it() {
     let used = gpu_box(3);
-    let seen = async |state: &str, more: &str| sight_of(&used, vec![volume_xml("vol-1", state, &[], more)]).await;
+    let seen = async |state: &str, more: &str| sight_of(&used, vec![volume_xml("vol-1", state, &[], more)], 60).await;
     assert_eq!(seen("available", "").await, Some(VolumeSight::Available));
     assert_eq!(seen("creating", "").await, Some(VolumeSight::Creating));
     assert_eq!(seen("error", "").await, Some(VolumeSight::Lost));
     assert_eq!(seen("in-use", &attached_xml("i-1")).await, Some(VolumeSight::InUse("i-1".into())));
     assert_eq!(seen("in-use", "").await, None, "by whom is not said");
-    assert_eq!(sight_of(&used, Vec::new()).await, Some(VolumeSight::Lost));
-    assert_eq!(sight_of(&gpu_box(0), Vec::new()).await, None, "EC2 may not show it yet");
+    assert_eq!(sight_of(&used, Vec::new(), 60).await, Some(VolumeSight::Lost));
+    assert_eq!(sight_of(&gpu_box(0), Vec::new(), 15).await, Some(VolumeSight::Lost));
+    assert_eq!(sight_of(&gpu_box(0), Vec::new(), 14).await, None, "EC2 may not show it yet");
 }
 
 #[tokio::test]
@@ -57,7 +64,7 @@ async fn a_snapshot_counts_by_its_description() {
         "DescribeVolumes" => page_of("volumeSet", &[volume_xml("vol-1", "available", &[], "")], None),
         _ => page_of("snapshotSet", &items, None),
     });
-    let found = observe_home(&aws, &home).await.unwrap().snapshots.unwrap();
+    let found = observe_home(&aws, &home, now()).await.unwrap().snapshots.unwrap();
     let ids: Vec<(&str, bool)> = found.iter().map(|one| (one.id.as_str(), one.completed)).collect();
     assert_eq!(ids, [("snap-3", true)]);
 }
@@ -92,4 +99,26 @@ async fn what_is_gone_needs_no_deletion() {
     let (aws, _) = crate::replay::aws(|_| ReplayAnswer::error("IncorrectState", "No"));
     let attach = HomeEffect::Attach { volume: "vol-1".into(), instance: "i-1".into() };
     assert!(change_home(&aws, &gpu_box(1), &attach, &Tags::default()).await.is_err());
+    let (aws, _) = crate::replay::aws(|_| ReplayAnswer::error("VolumeInUse", "Another run was faster"));
+    assert_eq!(change_home(&aws, &gpu_box(1), &attach, &Tags::default()).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_home_is_kept_unless_a_person_keeps_it_for_longer() {
+    let said = async |tags: &'static [(&str, &str)]| {
+        let (aws, calls) = aws(move |call: &ReplayedCall| match call.name.as_str() {
+            "DescribeVolumes" => page_of("volumeSet", &[volume_xml("vol-1", "available", tags, "")], None),
+            _ => ReplayAnswer::ok("<return>true</return>"),
+        });
+        keep_home(&aws, &gpu_box(1), now()).await.unwrap();
+        calls.said().last().cloned().unwrap()
+    };
+    let written = said(&[]).await;
+    assert!(written.contains("Tag.1.Key=curfew:keep-until Tag.1.Value=2026-09-01T12:00:00Z"), "{written}");
+    assert!(said(&[("curfew:keep-until", "2026-08-01")]).await.starts_with("CreateTags"));
+    for kept in [&[("curfew:keep-until", "2027-01-01")], &[("curfew:keep-until", "soon")]] {
+        assert!(said(kept).await.starts_with("DescribeVolumes"));
+    }
+    let (aws, _) = aws(|_| ReplayAnswer::error("InvalidVolume.NotFound", "No"));
+    assert_eq!(keep_home(&aws, &gpu_box(1), now()).await, Ok(()), "it is gone");
 }

@@ -84,11 +84,23 @@ fn silence_ends_no_box() {
     let mut given = at(up(), 2 * HOUR);
     given.facts.heartbeat = Some(Some(noon_plus(HOUR)));
     let (silent, effects) = decide(&given);
+    // A heartbeat that is not believed counts as none.
+    let unread = JobFacts { heartbeat: Some(None), ..given.facts.clone() };
+    assert!(matches!(next(&silent, &unread, given.now).0.phase, Phase::Running(_)));
     assert!(matches!(silent.phase, Phase::Running(_)) && effects.is_empty(), "{effects:?}");
     let said = silent.notification().unwrap();
     assert_eq!(said.fingerprint, "silent 1");
     let text = said.notification.text.to_string();
     assert!(text.contains("no heartbeat since 2026-09-01T13:00:00Z") && text.contains("ends at"), "{text}");
+}
+
+#[test]
+fn no_word_of_its_machine_ends_it_while_that_runs() {
+    let mut given = up();
+    given.facts.exit = running().exit(Some(ExitReason::Succeeded)).facts.exit;
+    assert!(matches!(decide(&given).0.phase, Phase::Running(_)));
+    given.facts.machine = MachineSight::Seen { state: InstanceState::ShuttingDown, reason: None };
+    assert_eq!(ended(&decide(&given).0).0, JobResult::Succeeded);
 }
 
 #[test]
@@ -152,13 +164,13 @@ fn a_machine_that_aws_takes_back_is_replaced_for_people() {
     given.facts.box_in_use_at = Some(given.now);
     let (again, _) = decide(&given);
     assert!(!matches!(again.phase, Phase::Ended(_)), "{:?}", again.phase);
-    for unused in [None, Some(noon_plus(HOUR - 901))] {
-        given.facts.box_in_use_at = unused;
-        let (down, _) = decide(&given);
-        assert!(ended(&down).1.contains("nobody had used it"));
-        let said = down.notification().unwrap().notification.text.to_string();
-        assert!(said.contains("it went down at"), "{said}");
-    }
+    given.facts.box_in_use_at = None;
+    assert!(!matches!(decide(&given).0.phase, Phase::Ended(_)), "somebody waits for it");
+    given.facts.box_in_use_at = Some(noon_plus(HOUR - 901));
+    let (down, _) = decide(&given);
+    assert!(ended(&down).1.contains("nobody had used it"));
+    let said = down.notification().unwrap().notification.text.to_string();
+    assert!(said.contains("it went down at"), "{said}");
 }
 
 #[test]

@@ -359,7 +359,7 @@ fn what_is_spared_is_explained_all_the_same() {
     check(instance().tag("eks:cluster-name", "ml"), "managed by EKS; change it there");
     let row = check(
         instance().tag("curfew:protectd", ""),
-        "the tag curfew:protectd= cannot be read: there is no such tag; Curfew knows curfew:protected, curfew:marked, curfew:stopped, curfew:mode, curfew:idle-after, curfew:on-idle, curfew:local-disk, curfew:expires-at, curfew:hours, curfew:keep-until, curfew:job, curfew:attempt, curfew:unattached-since, curfew:snapshot-of, curfew:restore, curfew:deleted-at; skipped until that is corrected",
+        "the tag curfew:protectd= cannot be read: there is no such tag; Curfew knows curfew:protected, curfew:marked, curfew:stopped, curfew:mode, curfew:idle-after, curfew:on-idle, curfew:local-disk, curfew:expires-at, curfew:hours, curfew:keep-until, curfew:job, curfew:attempt, curfew:box, curfew:unattached-since, curfew:snapshot-of, curfew:restore, curfew:deleted-at; skipped until that is corrected",
     );
     assert_eq!(row.verdict, RuleVerdict::NotJudged);
 }
