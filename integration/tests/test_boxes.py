@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from command import Said, curfew
 from hosts import Control, Disks, Host, Hosts, package
 from jobs import Job, JobAccount
 from local_aws import LocalAws
-from reaping import now, rfc3339
+from reaping import BUCKET, now, rfc3339
 
 USER = "ada"  # of hosts/disks.py
 HURRY = 40
@@ -140,6 +141,31 @@ def test_a_home_comes_back_in_another_zone(boxes: Boxes) -> None:
     assert second["AvailabilityZone"] != first["AvailabilityZone"]
     assert boxes.account.aws.calls("ec2:DetachVolume") == []
     boxes.down(again)
+
+
+def test_a_box_goes_on_after_a_warning_and_through_silence_to_its_end(boxes: Boxes) -> None:
+    job, _, host = boxes.up(SPEC.replace("enabled = false", "enabled = true"))
+    (boxes.home() / "notes").write_text("of the last minute")
+    boxes.control.interrupt(host, notice=20.0)
+    boxes.until(lambda: job.attempt == 2 and boxes.report(job))
+    assert (boxes.home() / "notes").read_text() == "of the last minute"
+    (volume,) = boxes.volumes().values()
+    assert [one["InstanceId"] for one in volume["Attachments"]] == [job.machine] != [host.id]
+    # Its agent is gone without a word, and its last heartbeat an hour old: people are told, and nothing else happens.
+    second = boxes.hosts.find(job.machine)
+    second.cut_network()
+    beat = f"attempts/{job.id}/2/heartbeat.json"
+    boxes.account.aws.set_object(BUCKET, beat, now() - timedelta(hours=1))
+    boxes.until(lambda: job.document["notified"] == "silent 2")
+    assert job.state == "running" and second.is_on
+    # Five minutes after its end it is ended from outside.
+    document = job.document["box"]
+    boxes.control.pause()
+    job.rewrite(box={**document, "soft_end": rfc3339(now() - timedelta(minutes=6))})
+    boxes.control.resume()
+    boxes.until(lambda: boxes.is_over(job))
+    assert job.phase["result"] == "expired" and len(boxes.snapshots()) <= 2, "one of each machine at most"
+    assert next(iter(boxes.volumes().values()))["State"] == "available"
 
 
 def test_a_person_brings_a_box_up_and_removes_it(boxes: Boxes, tmp_path: Path) -> None:
