@@ -19,6 +19,7 @@ from hosts import Control, Disks, Host, Hosts, package
 from jobs import Job, JobAccount
 from local_aws import LocalAws
 from reaping import BUCKET, now, rfc3339
+from test_jobs_calls import OF_BOXES
 
 USER = "ada"  # of hosts/disks.py
 HURRY = 40
@@ -201,3 +202,4 @@ def test_a_person_brings_a_box_up_and_removes_it(boxes: Boxes, tmp_path: Path) -
     assert not boxes.volumes() and len(boxes.snapshots()) == 1
     assert "removed, with its snapshots" in box("rm", "vision/my-box", "--everything", "--yes", "--owner", "bob").fine().out
     assert not boxes.snapshots() and NAME not in boxes.account.keys("boxes/")
+    assert set(boxes.account.aws.permissions()) >= OF_BOXES

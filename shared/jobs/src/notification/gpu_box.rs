@@ -11,6 +11,12 @@ impl Job {
         let times = gpu_box.times(machine.ends_at);
         let (_, usd) = most(machine, times.ended_from_outside_at());
         let ends = format!("it ends at {}. To keep it: curfew box extend {} 3h", times.soft_end, self.job.name());
+        let again = self.lost.filter(|_| self.machines > 1).map(|lost| {
+            format!(
+                "its previous machine {}: what ran there, and what was outside of the home, is lost; ",
+                lost.describe()
+            )
+        });
         let (fingerprint, severity, text, sentence) = match (gpu_box.silent_since, gpu_box.end_is_near) {
             (_, true) => (format!("ends {}", times.soft_end), Severity::Warning, ends, "{} end{s} within ten minutes"),
             (Some(since), false) => (
@@ -21,10 +27,11 @@ impl Job {
             ),
             (None, false) => (
                 format!("runs {}", machine.attempt),
-                Severity::Action,
+                if again.is_some() { Severity::Warning } else { Severity::Action },
                 format!(
-                    "it is up on {instance} ({instance_type}, {}, {zone}) since {launched_at}. It costs {rate} now, and at most {usd} until \
+                    "{}it is up on {instance} ({instance_type}, {}, {zone}) since {launched_at}. It costs {rate} now, and at most {usd} until \
                      its end; {ends}",
+                    again.unwrap_or_default(),
                     bought(*lifecycle)
                 ),
                 "Curfew brought up {}",

@@ -174,6 +174,17 @@ fn a_machine_that_aws_takes_back_is_replaced_for_people() {
 }
 
 #[test]
+fn its_next_machine_says_what_the_loss_took() {
+    let mut job = up().job;
+    (job.machines, job.lost) = (2, Some(LossReason::Reclaimed));
+    let said = job.notification().unwrap().notification.text.to_string();
+    assert!(
+        said.contains("was taken back by AWS: what ran there, and what was outside of the home, is lost"),
+        "{said}"
+    );
+}
+
+#[test]
 fn it_is_not_over_before_its_box_is_given_back() {
     let mut given = up();
     given.facts.cancel = Some(Some(CancelRequest { at: given.now, by: None }));
