@@ -128,6 +128,10 @@ def granted_actions(function: str) -> set[str]:
     return {action for action, row in permissions().items() if row[function]}
 
 
+# Those of `run-jobs` that only a box needs: test_boxes.py.
+OF_BOXES = {f"ec2:{name}" for name in ("AttachVolume", "CreateVolume", "CreateSnapshot", "DeleteVolume", "DeleteSnapshot", "DescribeVolumes", "DescribeSnapshots")}
+
+
 def called_actions(function: str) -> set[str]:
     """Those that the function itself needs in a stack whose parameters all have their defaults, but for the mode."""
     return {action for action, row in permissions().items() if row[function] == "x" and row["condition"] in ("", "Enforcing")}

@@ -19,7 +19,7 @@ from hosts import Control, Disks, Host, Hosts, package
 from jobs import Job, JobAccount
 from local_aws import LocalAws
 from reaping import BUCKET, now, rfc3339
-from test_jobs_calls import OF_BOXES
+from template_actions import OF_BOXES
 
 USER = "ada"  # of hosts/disks.py
 HURRY = 40

@@ -10,7 +10,7 @@ import pytest
 
 from jobs import SPEC, JobAccount
 from reaping import BUCKET, Run, ago, now
-from template_actions import called_actions
+from template_actions import OF_BOXES, called_actions
 from template_iam import Request, may
 
 pytestmark = pytest.mark.usefixtures("unlisted")
@@ -115,10 +115,6 @@ def test_from_missing_heartbeats_to_another_machine(jobs: JobAccount) -> None:
         "s3:PutObject": 4 + 2 + 1,  # interrupted, launching, running, told; the budgets; the audit record
         "sns:Publish": 1,
     }
-
-
-# What only a box needs: test_boxes.py.
-OF_BOXES = {f"ec2:{name}" for name in ("AttachVolume", "CreateVolume", "CreateSnapshot", "DeleteVolume", "DeleteSnapshot", "DescribeVolumes", "DescribeSnapshots")}
 
 
 def test_a_whole_life_needs_these_permissions_and_no_others(jobs: JobAccount) -> None:
