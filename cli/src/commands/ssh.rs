@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use clap::Args;
+use jobs::JobMachine;
 use model::team_role::create_team_command;
 use store::Documents as _;
 
@@ -49,26 +50,25 @@ impl Ssh {
             machine.instance, job.job
         ));
         screen::progress(format!("  {}", create_team_command(&job.job.team)));
-        let mut command = Command::new("aws");
-        command.args([
-            "ssm",
-            "start-session",
-            "--target",
-            machine.instance.as_str(),
-            "--region",
-            machine.region.as_str(),
-        ]);
-        if let Some(profile) = &context.global.profile {
-            command.args(["--profile", profile]);
-        }
-        // It takes the place of this process, so that Ctrl-C belongs to the session alone.
-        let error = command.exec();
-        Err(match error.kind() {
-            ErrorKind::NotFound => CommandError::with(
-                "the AWS CLI is not installed: there is no program `aws`",
-                "install it with its Session Manager plugin (AWS CLI user guide; Systems Manager user guide, \"Install the Session Manager plugin\")",
-            ),
-            _ => CommandError::new(format!("the AWS CLI cannot be run: {error}")),
-        })
+        Err(start_session(context, machine, &[]))
+    }
+}
+
+/// Runs `aws ssm start-session` for that machine. It takes the place of this process, so that Ctrl-C, input and output belong to the session alone;
+/// it returns only why it could not.
+pub(super) fn start_session(context: &CommandContext, machine: &JobMachine, more: &[&str]) -> CommandError {
+    let (instance, region) = (machine.instance.as_str(), machine.region.as_str());
+    let mut command = Command::new("aws");
+    command.args(["ssm", "start-session", "--target", instance, "--region", region]).args(more);
+    if let Some(profile) = &context.global.profile {
+        command.args(["--profile", profile]);
+    }
+    let error = command.exec();
+    match error.kind() {
+        ErrorKind::NotFound => CommandError::with(
+            "the AWS CLI is not installed: there is no program `aws`",
+            "install it with its Session Manager plugin (AWS CLI user guide; Systems Manager user guide, \"Install the Session Manager plugin\")",
+        ),
+        _ => CommandError::new(format!("the AWS CLI cannot be run: {error}")),
     }
 }

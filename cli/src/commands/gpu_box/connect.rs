@@ -1,9 +1,5 @@
 //! `curfew box connect`: the tunnel of ssh to a box, by Session Manager.
 
-use std::io::ErrorKind;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-
 use clap::Args;
 use jobs::boxes::SSH_PORT;
 use jobs::boxes::overview::describe_start;
@@ -12,6 +8,7 @@ use model::image_source::check_id;
 use super::find::{find_box, find_heartbeat, needs_up};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
+use crate::commands::ssh::start_session;
 use crate::context::CommandContext;
 
 /// Connect ssh to a box that is up; the configuration that `up` writes calls it
@@ -41,21 +38,8 @@ impl Connect {
             ));
         };
         check_id(machine.instance.as_str(), "i", "an instance").map_err(CommandError::new)?;
-        let mut command = Command::new("aws");
-        command.args(["ssm", "start-session", "--target", machine.instance.as_str()]);
-        command.args(["--region", machine.region.as_str(), "--document-name", "AWS-StartSSHSession"]);
-        command.args(["--parameters", &format!("portNumber={SSH_PORT}")]);
-        if let Some(profile) = &context.global.profile {
-            command.args(["--profile", profile]);
-        }
-        // It takes the place of this process: its input and output are those of ssh.
-        let error = command.exec();
-        Err(match error.kind() {
-            ErrorKind::NotFound => CommandError::with(
-                "the AWS CLI is not installed: there is no program `aws`",
-                "install it with its Session Manager plugin (AWS CLI user guide; Systems Manager user guide, \"Install the Session Manager plugin\")",
-            ),
-            _ => CommandError::new(format!("the AWS CLI cannot be run: {error}")),
-        })
+        let port = format!("portNumber={SSH_PORT}");
+        let tunnel = ["--document-name", "AWS-StartSSHSession", "--parameters", &port];
+        Err(start_session(context, machine, &tunnel))
     }
 }
