@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_ec2::error::ProvideErrorMetadata as _;
-use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
+use aws_sdk_ec2::types::{ResourceType, VolumeType};
 use futures::future::join;
 use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight, HomeSnapshot, HomeVolume, VolumeSight};
@@ -13,6 +13,7 @@ use model::instance::Tags;
 use model::volume::{Snapshot, SnapshotState, VolumeState};
 use ports::{Cloud, Ec2Write};
 
+use super::launch::tagged;
 use crate::aws::Aws;
 use crate::describe::{DESCRIBE_SNAPSHOTS, snapshots_page};
 use crate::error::{CallError, CallErrorKind, call_error};
@@ -139,8 +140,6 @@ async fn create_volume(aws: &Aws, gpu_box: &GpuBox, tags: &Tags) -> Result<Resou
     let region = &gpu_box.region;
     let missing = |message| CallError::new(CREATE_VOLUME, region, CallErrorKind::Other, message);
     let volume = gpu_box.home.volume.as_ref().ok_or_else(|| missing("the home names no volume to make"))?;
-    let tags = tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect();
-    let specification = TagSpecification::builder().resource_type(ResourceType::Volume).set_tags(Some(tags)).build();
     let call = aws
         .ec2(region)
         .create_volume()
@@ -149,7 +148,7 @@ async fn create_volume(aws: &Aws, gpu_box: &GpuBox, tags: &Tags) -> Result<Resou
         .size(i32::try_from(gpu_box.home.size_gib).unwrap_or(i32::MAX))
         .encrypted(true)
         .set_snapshot_id(volume.from.as_ref().map(|snapshot| snapshot.as_str().to_owned()))
-        .tag_specifications(specification)
+        .tag_specifications(tagged(ResourceType::Volume, tags))
         .client_token(gpu_box.volume_token(volume.number));
     let answer = call.send().await.map_err(|error| call_error(CREATE_VOLUME, region, &error))?;
     answer.volume_id.filter(|id| !id.is_empty()).map(ResourceId::new).ok_or_else(|| {

@@ -153,7 +153,8 @@ fn usd(rate: Rate) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-fn tagged(kind: ResourceType, tags: &Tags) -> TagSpecification {
+/// The tags of a resource from its creation on.
+pub(super) fn tagged(kind: ResourceType, tags: &Tags) -> TagSpecification {
     let tags = tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect();
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags)).build()
 }

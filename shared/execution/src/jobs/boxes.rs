@@ -227,9 +227,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         }
         let (gpu_box, etag) = read;
         for effect in gpu_box.home.removal(what) {
-            let removed = self.run.cloud.change_home(&gpu_box, &effect, &gpu_box.tags(self.config)).await;
-            tracing::info!(job = %job.job, effect = ?effect, answer = ?removed, "home");
-            removed?;
+            self.call_home(job, &gpu_box, &effect).await?;
         }
         match (what, gpu_box.released_by(&job.job, now)) {
             // Another run of this job may have deleted it, and a person may have made a new one since.
@@ -258,9 +256,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         if !self.enforces {
             return Err(Later::NotYet);
         }
-        let made = self.run.cloud.change_home(&gpu_box, &effect, &gpu_box.tags(self.config)).await;
-        tracing::info!(job = %job.job, effect = ?effect, answer = ?made, "home");
-        let made = made?;
+        let made = self.call_home(job, &gpu_box, &effect).await?;
         let changed = match (&effect, made, &gpu_box.home.volume) {
             (HomeEffect::CreateVolume, Some(id), Some(volume)) => gpu_box.home.created(volume.number, id, self.now()),
             (HomeEffect::DeleteVolume(id), ..) => Some(gpu_box.home.without_replaced(id)),
@@ -276,6 +272,17 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             Some(home) => self.write_box(job, with(home), etag.as_deref()).await,
             None => Ok((gpu_box, etag)),
         }
+    }
+
+    async fn call_home(
+        &self,
+        job: &Job,
+        gpu_box: &GpuBox,
+        effect: &HomeEffect,
+    ) -> Result<Option<ResourceId>, CallError> {
+        let answer = self.run.cloud.change_home(gpu_box, effect, &gpu_box.tags(self.config)).await;
+        tracing::info!(job = %job.job, effect = ?effect, answer = ?answer, "home");
+        answer
     }
 
     async fn home_facts(
