@@ -30,7 +30,7 @@ from demo.run import BINARIES, REPOSITORY, Broken
 from demo.screen import Progress, line
 from demo.seed import BUCKET, CONFIG, CONFIG_KEY, Account, report_metrics, seed
 from demo.supervisor import supervise
-from hosts import Control, Hosts, package
+from hosts import Control, Hosts, package, why_no_boxes
 from local_aws import LocalAws
 from moved_clock import MovedClock
 from template_actions import logical_ids, resources
@@ -70,8 +70,12 @@ It is {now:%A %H:%M} UTC. Curfew runs in enforce mode, and the teams vision and 
   curfew watch                          watch all of it, and what happens next
   curfew submit train.toml --team nlp   train on Spot; then: curfew jobs train, curfew logs train
   interrupt                             AWS takes the machine of the job away
-
+{box}
 `aws` works too. {end} ends it all. Another terminal joins by: source {env}
+"""
+
+BOX = """\
+  curfew box up --gpu a10g --team nlp my-box   a machine to work on; then: curfew box ls
 """
 
 
@@ -225,6 +229,7 @@ def _environment(account: Account, clock: MovedClock, socket: Path) -> dict[str,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "CURFEW_BUCKET": BUCKET,
         "CURFEW_TOPIC_ARN": account.topic_arn,
+        "HOME": str(FOLDER),  # where `curfew box up` writes what ssh needs
         "PLAYGROUND": str(socket),
         "TZ": "UTC",
     }
@@ -271,7 +276,10 @@ def _play(sockets: Path) -> int:
         scratch = sockets / "machines"
         scratch.mkdir()
         shutil.copy(machines.TRAINING, scratch)
-        hosts = stack.enter_context(Hosts(aws, scratch, HURRY, clock=clock, sockets=sockets))
+        hosts = Hosts(aws, scratch, HURRY, clock=clock, sockets=sockets)
+        if has_boxes := why_no_boxes() is None:
+            hosts.have_disks(scratch / "disks")
+        stack.enter_context(hosts)
         command = machines.command(scratch, hosts.disk, STEPS)
         (FOLDER / "train.toml").write_text(jobs.SPEC.format(command=command, disk=hosts.disk, user=hosts.user))
         environment = {
@@ -296,7 +304,7 @@ def _play(sockets: Path) -> int:
         environment = _environment(account, clock, sockets / "commands")
         is_terminal = sys.stdin.isatty()
         end = "Ctrl-D" if is_terminal else "The end of its input"
-        line(WELCOME.format(now=playground.now(), idle=account.id_of("llama-ft"), env=FOLDER / "env", end=end))
+        line(WELCOME.format(now=playground.now(), idle=account.id_of("llama-ft"), box=BOX if has_boxes else "", env=FOLDER / "env", end=end))
         if not is_terminal:
             line((FOLDER / "env").read_text())
         words = ["bash", "--rcfile", str(FOLDER / "rc"), "-i"] if is_terminal else ["bash"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from local_aws import running
 
-from . import budgets, jobs, show
+from . import box, budgets, jobs, show
 from .fleet import REGIONS
 from .run import REPOSITORY, Run
 from .screen import Progress, heading, line, paint, paragraph
@@ -34,6 +34,7 @@ def _demo(sockets: Path) -> int:
         played = play(account)
         spent = budgets.play(account)
         lived = jobs.play(account, sockets)
+        worked = box.play(account, sockets)
         functions = [played.instances, played.volumes, [*spent, *lived.beats], lived.runs]
         copies = str(_keep_copies(functions).relative_to(REPOSITORY))
         show.trail(functions, copies)
@@ -48,8 +49,10 @@ def _demo(sockets: Path) -> int:
     paragraph(f"{len(volumes)} volumes were deleted, which saves {show.savings(volumes)}. One of them is back.")
     paragraph(f"{budgets.TEAM} was notified at 80 % and at 100 % of its budget, and is held.")
     paragraph(f"The job {jobs.NAME} lost two machines, and succeeded on the third, as if nothing had happened.")
+    if worked:
+        paragraph(f"The box {box.NAME} came up in another zone, with its home as it was.")
     paragraph(f"The local AWS is stopped. It took {time.monotonic() - began:.0f} s.")
-    line(paint("Machines, volumes, budgets and the job ended as expected.", "bold", "green"))
+    line(paint("Machines, volumes, budgets and jobs ended as expected.", "bold", "green"))
     return 0
 
 

@@ -23,9 +23,9 @@ def before_deployment(account: Account, config: str, *arguments: str) -> str:
         return _type(account, {}, folder, *arguments)
 
 
-def curfew(account: Account, *arguments: str) -> str:
+def curfew(account: Account, *arguments: str, **environment: str) -> str:
     """Shows the command line and its output. Returns the output."""
-    return _type(account, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": account.topic_arn}, ".", *arguments)
+    return _type(account, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": account.topic_arn, **environment}, ".", *arguments)
 
 
 def curfew_with(account: Account, files: dict[str, str], *arguments: str) -> str:

@@ -347,16 +347,11 @@ def _stage(scene: Scene, name: str, what: Run | dict[str, Any]) -> Stage:
     """After a run, or after that of an event."""
     lived, account = scene.lived, scene.account
     run = what if isinstance(what, Run) else scene.jobs.run(what)
-    wanted = [
-        {"Name": "tag-key", "Values": ["curfew:job"]},
-        {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
-    ]
-    pages = account.aws.client("ec2", EAST_1).describe_instances(Filters=wanted)["Reservations"]
     listed = account.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="active/").get("Contents", [])
     stage = Stage(
         run=run,
         state=json.loads(_read(account, f"jobs/{lived.job}/state.json")),
-        machines=[one["InstanceId"] for page in pages for one in page["Instances"]],
+        machines=machines_of_jobs(account),
         reserved=run.documents[TEAM].get("reservations", {}).get(lived.job),
         active=[one["Key"] for one in listed],
     )
@@ -366,6 +361,16 @@ def _stage(scene: Scene, name: str, what: Run | dict[str, Any]) -> Stage:
     expect("who heard of the job", {TEAM} if found[2] else set(), run.heard)
     expect("what could not be seen of it", [], run.response["gaps"])
     return stage
+
+
+def machines_of_jobs(account: Account) -> list[str]:
+    """Those that are not gone; the oldest first."""
+    wanted = [
+        {"Name": "tag-key", "Values": ["curfew:job"]},
+        {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
+    ]
+    pages = account.aws.client("ec2", EAST_1).describe_instances(Filters=wanted)["Reservations"]
+    return [one["InstanceId"] for page in pages for one in page["Instances"]]
 
 
 def _reserved_usd(beat: Run) -> float:

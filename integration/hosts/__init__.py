@@ -11,8 +11,8 @@ agent that it fetches, and the functions that hear of it, are the real ones.
 
 from .agent import package
 from .control import Control
-from .disks import Disks
+from .disks import Disks, why_no_boxes
 from .host import Host
 from .hosts import Hosts
 
-__all__ = ["Control", "Disks", "Host", "Hosts", "package"]
+__all__ = ["Control", "Disks", "Host", "Hosts", "package", "why_no_boxes"]

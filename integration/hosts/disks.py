@@ -7,15 +7,21 @@ the machine are stand-ins that know its folder. Whether a volume may be attached
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
 
 from local_aws import LocalAws
 
+from . import isolation
+from .disk import INSIDE
+
+BOX_TOOLS = ("ssh-keygen",)  # of OpenSSH's client
 BY_ID = "dev/disk/by-id"
 _OF_BOXES = [{"Name": "tag-key", "Values": ["curfew:box"]}]
 _FORMATTED = ".formatted"
+_USERS_HOME = Path("/usr/games")  # which everybody may reach, and every Debian has; only the machine sees what is mounted there
 _FOLDERS = "folders"  # of the disks that a machine has, by their names
 _MOUNT = """#!/bin/sh
 case $1 in
@@ -42,6 +48,18 @@ while True:
 """
 
 
+def why_no_boxes() -> str | None:
+    """What is missing here for a machine that mounts a home; None if nothing is."""
+    kind, why = isolation.best(sys.executable, str(INSIDE))
+    if kind != isolation.NAMESPACES:
+        return f"a box needs namespaces ({why})"
+    if os.getuid() != 0:
+        return "a box needs root"
+    missing = [what for what in BOX_TOOLS if shutil.which(what) is None]
+    missing += [] if _USERS_HOME.is_dir() else [str(_USERS_HOME)]
+    return f"a box needs {missing[0]}" if missing else None
+
+
 class Disks:
     """The folders of all homes of a region."""
 
@@ -50,10 +68,9 @@ class Disks:
         folder.mkdir(parents=True, exist_ok=True)
 
     def furnish(self, root: Path) -> None:
-        """The commands of a machine that know disks, its `sshd`, and a first user who is not root. Its home is one that everybody may reach, and that
-        every Debian has; only the machine sees what is mounted there."""
+        """The commands of a machine that know disks, its `sshd`, and a first user who is not root."""
         (root / "etc").mkdir(exist_ok=True)
-        (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/usr/games:/bin/sh\n")
+        (root / "etc/passwd").write_text(f"root:x:0:0::/root:/bin/sh\nada:x:1000:1000::{_USERS_HOME}:/bin/sh\n")
         scripts = {
             "mount": _MOUNT.format(by_id=BY_ID, folders=_FOLDERS, mount=shutil.which("mount")),
             "umount": f'#!/bin/sh\nexec {shutil.which("umount")} "$@"\n',

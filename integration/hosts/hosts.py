@@ -18,7 +18,7 @@ from moved_clock import MovedClock
 
 from . import isolation
 from .disk import INSIDE
-from .disks import Disks
+from .disks import BOX_TOOLS, Disks
 from .host import Host, Place, wait_for
 from .inside import processes
 from .relay import Loop
@@ -59,7 +59,7 @@ class Hosts:
         self.user = isolation.user(self.isolation)
         self.have_network = True  # of machines that boot for the first time from now on
         self.more_tools: tuple[str, ...] = ()  # which those find beside the usual commands
-        self.disks: Disks | None = None  # of boxes, where a test has any
+        self.disks: Disks | None = None  # of boxes, from `have_disks` on
         self._clock, self._sockets_in = clock, sockets
         self._machines: dict[str, _Known] = {}
         self._slow: set[str] = set()  # regions where what is ended waits for its machine
@@ -70,6 +70,12 @@ class Hosts:
     def disk(self) -> Path:
         """Where each machine sees its own disk. Without namespaces no two of them are on at once."""
         return self.folder / "disk"
+
+    def have_disks(self, folder: Path) -> Disks:
+        """Machines that boot from now on can have the homes of boxes. Ask `why_no_boxes` first."""
+        self.more_tools = (*self.more_tools, *BOX_TOOLS)
+        self.disks = Disks(self.aws, folder)
+        return self.disks
 
     def __enter__(self) -> Hosts:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from command import Said, curfew
-from hosts import Control, Disks, Host, Hosts, package
+from hosts import Control, Host, Hosts, package, why_no_boxes
 from jobs import Job, JobAccount
 from local_aws import LocalAws
 from reaping import BUCKET, now, rfc3339
@@ -108,14 +106,13 @@ class Boxes:
 
 @pytest.fixture
 def boxes(aws: LocalAws, tmp_path: Path) -> Iterator[Boxes]:
+    if why := why_no_boxes():
+        pytest.skip(why)
     with ExitStack() as stack:
         account = stack.enter_context(JobAccount(aws))
         account.configure(teams={"vision": {}})
         hosts = Hosts(aws, tmp_path / "hosts", HURRY)
-        if hosts.isolation != "namespaces" or os.getuid() != 0 or shutil.which("ssh-keygen") is None or not Path("/usr/games").is_dir():
-            pytest.skip("a box needs namespaces, root, a home, and OpenSSH's client")
-        hosts.more_tools = ("ssh-keygen",)
-        hosts.disks = Disks(aws, tmp_path / "disks")
+        hosts.have_disks(tmp_path / "disks")
         stack.enter_context(hosts)
         environment = account.environment(LAMBDA_TASK_ROOT=str(package(tmp_path / "package")))
         control = stack.enter_context(Control(aws, environment, every=1.0, at_once=2))

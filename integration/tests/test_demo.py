@@ -59,7 +59,7 @@ def told() -> str:
 
 def test_the_demo_ends_as_its_story_says(told: str) -> None:
     for line in (
-        "Machines, volumes, budgets and the job ended as expected.",
+        "Machines, volumes, budgets and jobs ended as expected.",
         "vision was notified at 80 % and at 100 % of its budget, and is held.",
         "$ curfew budget vision",
         "$ curfew submit reward-model.toml --team nlp",
@@ -69,6 +69,8 @@ def test_the_demo_ends_as_its_story_says(told: str) -> None:
         "From the event to the accepted launch: 6 AWS calls (the limit is 6), ",
         "Reserved for jobs: $0.00.",
         "The job reward-model lost two machines, and succeeded on the third, as if nothing had happened.",
+        "ready: ssh notebook",
+        "The box notebook came up in another zone, with its home as it was.",
         "run-jobs/",
         "1 kubernetes, 1 multi-attach, 1 protected, 1 restorable, 1 unreadable",
         "plans/",
@@ -81,7 +83,7 @@ def test_the_demo_ends_as_its_story_says(told: str) -> None:
     # Commands can be copied: their words are not broken, and the tags of a volume are one.
     whole = ("ResourceType", "curfew apply", "mail ")  # a subject is no sentence that wraps
     assert max(len(line) for line in told.splitlines() if not any(word in line for word in whole)) <= 100
-    assert len(told.splitlines()) <= 1000, "somebody is to read it"
+    assert len(told.splitlines()) <= 1040, "somebody is to read it"
 
 
 def test_the_readme_and_the_page_of_the_demo_match_its_output(told: str) -> None:

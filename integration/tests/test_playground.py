@@ -27,6 +27,9 @@ interrupt
 until curfew jobs train --json | grep -q '"attempt": 2'; do sleep 0.5; done
 echo "launched again"
 curfew cancel train --yes
+curfew box up --gpu a10g --team nlp --owner grace --yes my-box
+curfew box ls
+curfew box down --yes nlp/my-box
 advance soon
 """
 
@@ -56,6 +59,6 @@ def playground(typed: str, tmp_path: Path) -> tuple[int, str]:
 def test_the_commands_of_the_playground_work(tmp_path: Path) -> None:
     code, said = playground(TYPED, tmp_path)
     assert code == 0, said
-    for shown in ("llama-ft", "reap-instances 1", "To vision: Curfew", "applied", "$20,000.00", "saved ", "launched again"):
+    for shown in ("llama-ft", "reap-instances 1", "To vision: Curfew", "applied", "$20,000.00", "saved ", "launched again", "ready: ssh my-box", "its home stays"):
         assert shown in said, f"{shown!r} is missing in:\n{said}"
     assert "Say how long" in said and "failed" not in said and "gone: nothing of it runs" in said, said
