@@ -20,6 +20,7 @@ mod deadline;
 mod dependency;
 pub mod document_keys;
 pub mod documents;
+pub mod efa;
 mod effect;
 mod facts;
 mod find;
