@@ -5,6 +5,7 @@ use model::duration;
 use model::notification_log::{Headline, HeadlineCost, Paragraph, Severity};
 
 use super::NotificationDraft;
+use super::gpu_box::describe_sync;
 use crate::next::{after, most};
 use crate::{EXPIRES_AFTER, Job, JobEnd, JobMachine, JobResult, JobUsage};
 
@@ -30,11 +31,13 @@ impl Job {
                 used.usd
             ),
         };
+        let sync = self.gpu_box.as_ref().filter(|_| attempts > 0 && !self.is_removal()).map(describe_sync);
         let text = format!(
-            "{}: it {word} at {}: {}. {took}. {}",
+            "{}: it {word} at {}: {}. {took}.{} {}",
             self.named(),
             ended.at,
             ended.why.trim_end_matches('.'),
+            sync.map(|sync| format!(" As far as its machine said, {sync}.")).unwrap_or_default(),
             self.left_over(ended, may_act)
         );
         let text = match Paragraph::new(&text) {
