@@ -35,7 +35,7 @@ class Answer:
     @property
     def choices(self) -> list[str]:
         """Those that the page offers, by their buttons."""
-        return re.findall(r'<button id="([a-z-]+)">', self.page)
+        return re.findall(r'<button id="([a-z0-9-]+)">', self.page)
 
 
 def document_of(path: str) -> str:

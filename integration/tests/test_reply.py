@@ -282,7 +282,7 @@ def test_a_box_is_kept_by_one_click_as_by_its_command(jobs: JobAccount) -> None:
         job = box_that_ends_soon(jobs)
         run = jobs.tick()
         path = links.path(run)
-        assert "ends within ten minutes" in run.message() and "curfew box extend my-box 3h" in run.message()
+        assert "is about to end at" in run.message() and "curfew box extend my-box 3h" in run.message()
         assert jobs.tick().messages == [], "it is told once"
         document = links.document(path)
         named = (document["job"], document["box"], document["ends_at"], document["sent_to"]["team"])
@@ -333,5 +333,5 @@ def test_a_message_about_a_box_goes_without_a_link_that_cannot_be_written(jobs: 
         box_that_ends_soon(jobs)
         jobs.aws.fault("s3:PutObject", "access_denied", match="sent_to", times=None)
         run = jobs.tick()
-        assert "ends within ten minutes" in run.message() and links.paths(run) == []
+        assert "is about to end at" in run.message() and links.paths(run) == []
         assert [gap["call"] for gap in run.gaps] == ["s3:PutObject"]

@@ -93,15 +93,16 @@ fn running(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp)
         gpu_box.silent_since = is_silent.then_some(gpu_box.silent_since.unwrap_or(beat));
     }
     let times = gpu_box.times(machine.ends_at);
-    gpu_box.end_is_near = times.next_end(None).is_near(now);
     if facts.may_act && facts.machine_hold.is_none() && now >= times.ended_from_outside_at() {
         let why = format!("its end, {}, has come", times.soft_end);
         return ControlFlow::Break(over::end(job, JobResult::Expired, why, facts, now));
     }
-    match extend(job, machine, facts, now) {
-        (job, effects) if effects.is_empty() => ControlFlow::Continue(job),
-        decided => ControlFlow::Break(decided),
+    let (mut job, effects) = extend(job, machine, facts, now);
+    // People hear of the end that it has by now.
+    if let Some(gpu_box) = &mut job.gpu_box {
+        gpu_box.end_is_near = gpu_box.times(machine.ends_at).next_end(None).is_near(now);
     }
+    if effects.is_empty() { ControlFlow::Continue(job) } else { ControlFlow::Break((job, effects)) }
 }
 
 /// Answers a request to extend, once the money for it is reserved.

@@ -30,13 +30,13 @@ impl Job {
                 format!("ends {}{refused_at}", times.soft_end),
                 Severity::Warning,
                 format!("{refused}{ends}"),
-                "{} end{s} within ten minutes",
+                "{} {is} about to end",
             ),
             (Some(since), false) => (
                 format!("silent {}", machine.attempt),
                 Severity::Warning,
                 format!("its agent has sent no heartbeat since {since}. That ends no box: {ends}"),
-                "{} send{s} no heartbeat",
+                "The heartbeats of {} stopped",
             ),
             (None, false) => (
                 format!("runs {}{refused_at}", machine.attempt),
@@ -50,13 +50,20 @@ impl Job {
                 if refused.is_empty() { "Curfew brought up {}" } else { "Curfew does not keep {} longer" },
             ),
         };
+        let at = match (gpu_box.silent_since, gpu_box.end_is_near) {
+            (_, true) => times.soft_end,
+            (Some(since), false) => since,
+            (None, false) => {
+                gpu_box.extended.as_ref().filter(|_| !refused.is_empty()).map_or(*launched_at, |one| one.asked_at)
+            }
+        };
         let headline = self.headline(sentence);
         NotificationDraft {
             fingerprint,
             severity,
             text: self.with_stop(Paragraph::new(&format!("{}: {text}.", self.named()))),
             loses: None,
-            headline: super::Headline { at: Some(*launched_at), cost: HeadlineCost::Hourly(Some(*rate)), ..headline },
+            headline: super::Headline { at: Some(at), cost: HeadlineCost::Hourly(Some(*rate)), ..headline },
         }
     }
 }
