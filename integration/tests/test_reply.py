@@ -320,7 +320,7 @@ def test_a_box_without_money_is_told_so_and_one_that_is_down_is_not_kept(jobs: J
         assert again != path and links.get(again).choices == ["keep-3h"]
         job.cancel()
         ended = jobs.tick()
-        assert "no sync of its home is known" in ended.message() and links.paths(ended) == []
+        assert "No sync of its home was known by then" in ended.message() and links.paths(ended) == []
         links.writes()
         gone = links.get(again)
         assert gone.choices == [] and "It went down at" in gone.page and "curfew box up vision/my-box" in gone.page

@@ -69,7 +69,7 @@ impl Job {
 }
 
 /// The last sync of the home, as far as its machines said so.
-pub(super) fn describe_sync(gpu_box: &BoxState) -> String {
+fn describe_sync(gpu_box: &BoxState) -> String {
     gpu_box
         .synced_at
         .map_or_else(|| "no sync of its home is known".to_owned(), |at| format!("its home was last synced at {at}"))

@@ -180,7 +180,7 @@ fn the_word_of_its_machine_about_a_sync_is_bounded() {
     check(-1, None);
     let mut given = at(up(), 7 * HOUR + 300);
     let told = |given: &JobInput| decide(given).0.notification().unwrap().notification.text.to_string();
-    assert!(told(&given).contains("no sync of its home is known"));
+    assert!(told(&given).contains("No sync of its home was known by then"));
     given.facts.box_synced_at = Some(noon_plus(7 * HOUR));
     assert!(told(&given).contains("its home was last synced at 2026-09-01T19:00:00Z"));
 }
