@@ -35,7 +35,7 @@ class Answer:
     @property
     def choices(self) -> list[str]:
         """Those that the page offers, by their buttons."""
-        return re.findall(r'<button id="([a-z-]+)">', self.page)
+        return re.findall(r'<button id="([a-z0-9-]+)">', self.page)
 
 
 def document_of(path: str) -> str:
@@ -60,7 +60,7 @@ class Links:
     def paths(self, run: Run) -> list[str]:
         """Of all links in the messages of a run."""
         text = "\n".join(message["message"] for message in run.messages)
-        return re.findall(rf"^Keep it, .* by one click: {re.escape(ADDRESS.rstrip('/'))}(/r/[0-9a-f]{{64}})$", text, re.MULTILINE)
+        return re.findall(rf"^Keep it.* by one click: {re.escape(ADDRESS.rstrip('/'))}(/r/[0-9a-f]{{64}})$", text, re.MULTILINE)
 
     def path(self, run: Run) -> str:
         [path] = self.paths(run)

@@ -10,11 +10,22 @@ from datetime import timedelta
 import pytest
 
 from answering import READER, Links, document_of
+from jobs import Job, JobAccount
 from reaping import EUROPE, REPOSITORY, Account, ago, moment, now, rfc3339
 from reaping_sagemaker import StudioAccount
 from reaping_volumes import VolumeAccount
 from test_sagemaker import off_hours
 
+BOX = """
+owner = "ada@example.com"
+[gpu]
+types = ["g5.xlarge"]
+[spot]
+enabled = false
+[box]
+public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q"
+home_gib = 20
+"""
 KEPT = {"s3:PutObject": 1, "ec2:CreateTags": 1}
 HOUR = {"idle": {"grace": "1h"}}
 
@@ -249,3 +260,78 @@ def test_an_endpoint_is_protected_and_a_stopped_notebook_started(studio: StudioA
         assert asked.choices[0] == "undo", asked.page
         assert links.post(paths[lab], "undo").status == 200 and studio.notebook_status() == "InService"
 
+
+# Boxes
+
+
+def box_that_ends_soon(jobs: JobAccount) -> Job:
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
+    jobs.write_budget(100)
+    job = jobs.running("my-box", BOX)
+    assert jobs.tick().messages == [] and job.state == "running"
+    end_soon(job)
+    return job
+
+
+def end_soon(job: Job, minutes: int = 8) -> None:
+    job.rewrite(box={**job.document["box"], "soft_end": rfc3339(now() + timedelta(minutes=minutes))})
+
+
+def test_a_box_is_kept_by_one_click_as_by_its_command(jobs: JobAccount) -> None:
+    with Links(jobs) as links:
+        job = box_that_ends_soon(jobs)
+        run = jobs.tick()
+        path = links.path(run)
+        assert "is about to end at" in run.message() and "curfew box extend my-box 3h" in run.message()
+        assert jobs.tick().messages == [], "it is told once"
+        document = links.document(path)
+        named = (document["job"], document["box"], document["ends_at"], document["sent_to"]["team"])
+        assert named == (job.id, "vision/my-box", job.document["box"]["soft_end"], "vision")
+        assert document["expires_at"] == job.phase["ends_at"] and "resource" not in document
+        links.writes()
+        asked = links.get(path)
+        assert asked.choices == ["keep-3h"] and "vision/my-box" in asked.page and links.writes() == {}
+        assert links.post(path, "protect").status == 409
+        with Links(jobs, CURFEW_MODE="observe") as observing:
+            assert "observe mode" in observing.get(path).page and observing.post(path, "keep-3h").status == 409
+        links.writes()
+        answer = links.post(path, "keep-3h")
+        assert answer.status == 200 and "It reserves the cost first" in answer.page and "curfew box ls" in answer.page
+        assert links.writes() == {"s3:PutObject": 2} and links.post(path, "keep-3h").status == 410
+        request = jobs.read(f"jobs/{job.id}/extend.json")
+        assert request["by"] == "a link"
+        kept = jobs.tick()
+        soft_end = moment(job.document["box"]["soft_end"])
+        assert job.document["box"]["soft_end"] == request["until"] and abs(soft_end - now() - timedelta(hours=3)) < timedelta(minutes=1)
+        assert f"it ends at {request['until']}" in kept.message() and links.paths(kept) == []
+
+
+def test_a_box_without_money_is_told_so_and_one_that_is_down_is_not_kept(jobs: JobAccount) -> None:
+    with Links(jobs) as links:
+        job = box_that_ends_soon(jobs)
+        path = links.path(jobs.tick())
+        soft_end = job.document["box"]["soft_end"]
+        jobs.write_budget(100, spent_usd=100.0)
+        assert links.press(path, "keep-3h").startswith("vision/my-box: Curfew was asked to keep it until")
+        refused = jobs.tick()
+        assert job.document["box"]["soft_end"] == soft_end and job.document["box"]["extended"]["refused"]
+        assert "the request to keep it longer is refused: " in refused.message()
+        again = links.path(refused)
+        assert again != path and links.get(again).choices == ["keep-3h"]
+        job.cancel()
+        ended = jobs.tick()
+        assert "No sync of its home was known by then" in ended.message() and links.paths(ended) == []
+        links.writes()
+        gone = links.get(again)
+        assert gone.choices == [] and "It went down at" in gone.page and "curfew box up vision/my-box" in gone.page
+        links.check_role()
+        assert links.post(again, "keep-3h").status == 409 and links.writes() == {}
+
+
+def test_a_message_about_a_box_goes_without_a_link_that_cannot_be_written(jobs: JobAccount) -> None:
+    with Links(jobs) as links:
+        box_that_ends_soon(jobs)
+        jobs.aws.fault("s3:PutObject", "access_denied", match="sent_to", times=None)
+        run = jobs.tick()
+        assert "is about to end at" in run.message() and links.paths(run) == []
+        assert [gap["call"] for gap in run.gaps] == ["s3:PutObject"]

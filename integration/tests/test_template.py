@@ -520,19 +520,20 @@ def test_the_function_of_links_has_no_address_but_by_a_template_of_its_own() -> 
 def test_a_button_sends_the_token_of_its_message_and_a_choice_that_exists() -> None:
     source = (REPOSITORY / "shared/operator/src/reply.rs").read_text(encoding="utf-8")
     chat = (REPOSITORY / "shared/notify/src/chat.rs").read_text(encoding="utf-8")
-    assert '["metadata"]["additionalContext"]["reply"]' in chat
+    assert '=> "reply"' in chat and '=> "box_reply"' in chat
     buttons = [one for one in template(REPLY_URL)["Resources"].values() if one["Type"] == "AWS::Chatbot::CustomAction"]
     choices = set()
     for button in buttons:
         assert button["Condition"] == "HasButtons"
         properties = button["Properties"]
         [attachment] = properties["Attachments"]
-        assert attachment["Variables"] == {"reply": "event.metadata.additionalContext.reply"}
-        assert attachment["Criteria"] == [{"Operator": "HAS_VALUE", "VariableName": "reply"}]
         payload = json.loads(properties["Definition"]["CommandText"]["Fn::Sub"].partition("--payload ")[2])
+        variable = "box_reply" if payload["choice"] == "keep-3h" else "reply"
+        assert attachment["Variables"] == {"reply": f"event.metadata.additionalContext.{variable}"}
+        assert attachment["Criteria"] == [{"Operator": "HAS_VALUE", "VariableName": "reply"}]
         assert payload["reply"] == "$reply" and f'=> "{payload["choice"]}"' in source
         choices.add(payload["choice"])
-    assert choices == {"keep-day", "protect", "undo"}
+    assert choices == {"keep-day", "protect", "undo", "keep-3h"}
 
 
 FORWARDER = REPOSITORY / "deploy" / "forwarder.yaml"

@@ -388,7 +388,7 @@ ACCESS: list[tuple[str, ...]] = [
     ("reports/2026-11-21/report.html", "", "", "", "", "", "rw", "", "", ""),
     ("exports/2026-11/curfew-focus.csv", "", "", "", "", "", "w", "", "", ""),
     ("activity/eu-west-1.json", "rw", "", "", "r", "", "", "", "", ""),
-    ("replies/0123abcd.json", "w", "w", "w", "", "", "", "rw", "", ""),
+    ("replies/0123abcd.json", "w", "w", "w", "", "w", "", "rw", "", ""),
     ("budgets/2026-11.json", "r", "", "r", "rw", "rw", "r", "", "", ""),
     ("budgets/vision/2026-11.json", "r", "", "r", "rw", "rw", "r", "", "", ""),
     ("ledger/2026-11/eu-west-1.json", "", "", "", "rw", "", "r", "", "", ""),
@@ -402,9 +402,9 @@ ACCESS: list[tuple[str, ...]] = [
     ("triggers/ingest.state.json", "", "", "", "", "r", "", "", "", ""),
     (f"active/{LIVES}", "", "r", "", "", "rwd", "", "", "", ""),
     ("boxes/vision/my-box.json", "", "", "", "", "rwd", "", "", "", ""),
-    (f"jobs/{LIVES}/extend.json", "", "", "", "", "r", "r", "", "r", "r"),
+    (f"jobs/{LIVES}/extend.json", "", "", "", "", "r", "r", "w", "r", "r"),
     (f"jobs/{LIVES}/spec.toml", "", "", "", "", "rw", "r", "", "r", "r"),
-    (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "", "r", "r"),
+    (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "r", "r", "r"),
     (f"jobs/{LIVES}/cancel.json", "", "", "", "", "r", "r", "", "r", "r"),
     (f"attempts/{LIVES}/head.json", "", "", "", "", "r", "", "", "rw", "rw"),
     (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "", "r", "r", "", "rw", "rw"),
@@ -421,7 +421,7 @@ ACCESS: list[tuple[str, ...]] = [
     ("workdirs/nlp/0123.tar.zst", "", "", "", "", "", "", "", "r", ""),
     # What only looks like a machine's own: `*` matches `/` in IAM.
     (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "", "r", "r", "", "r", "r"),
-    ("jobs/attempts/vision/state.json", "r", "", "", "", "rw", "r", "", "r", ""),
+    ("jobs/attempts/vision/state.json", "r", "", "", "", "rw", "r", "r", "r", ""),
     (f"/attempts/{LIVES}/head.json", "", "", "", "", "", "", "", "", ""),
 ]
 TEAM_ROLE = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]

@@ -134,6 +134,8 @@ impl BoxHome {
                 agent.set_status(|status| {
                     status.gpu_box.iter_mut().for_each(|report| report.synced_at = Some(at));
                 });
+                // The message about the end of the box says when that was.
+                agent.hasten_heartbeat();
                 return Some(at);
             }
             Ok(Ok(Err(error))) => error.to_string(),

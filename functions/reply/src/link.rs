@@ -1,4 +1,4 @@
-//! A link that somebody opens: what its resource is by now, and the one change that it allows.
+//! A link that somebody opens: what its resource or its box is by now, and the one change that it allows.
 
 use cloud::CallError;
 use cloud::owner::{LocateResult, ResourceKind, locate, start, start_notebook, write_tag};
@@ -7,12 +7,12 @@ use jiff::tz::TimeZone;
 use model::instance::InstanceState;
 use model::notification_log::CarriedOut;
 use model::observation::ObservedResource;
-use model::reply_link::{LinkUse, ReplyLink, ReplyToken};
+use model::reply_link::{LinkDocument, LinkUse, ReplyLink, ReplyToken};
 use model::rule::ResourceAction;
 use model::sagemaker::SageMakerStatus;
 use operator::reply::page::ErrorPage;
-use operator::reply::{ReplyOffer, ReplyState, ReplyStep, ReplyTerms, reply_state};
-use store::{Documents as _, StoreError, Versioned};
+use operator::reply::{ReplyOffer, ReplyState, ReplyStep, ReplyTerms, box_reply_state, linked_job, reply_state};
+use store::{Documents as _, JobDocuments as _, StoreError, Versioned};
 
 use crate::Clients;
 
@@ -56,7 +56,7 @@ impl From<CallError> for LinkError {
 
 /// A link that works, with its resource as it is now.
 pub(crate) struct OpenLink {
-    pub(crate) link: ReplyLink,
+    pub(crate) link: LinkDocument,
     pub(crate) state: ReplyState,
     pub(crate) terms: ReplyTerms,
     hash: String,
@@ -73,59 +73,61 @@ impl OpenLink {
         if !link.is_open(now) {
             return Err(LinkError::Over);
         }
-        let seen = find(clients, &link).await?;
-        let recorded = match &seen {
-            Some(seen) if is_stopped(seen) => recorded_stop(clients, &link).await?,
-            _ => None,
-        };
         // The zone only words times.
         let config = clients.store.read_config().await;
         let time_zone = config.map_or(TimeZone::UTC, |config| config.account.zone());
         let terms = ReplyTerms { mode: clients.mode, time_zone, now };
-        let state = reply_state(&link, seen.as_ref(), recorded, &terms);
+        let (state, seen) = match &link {
+            LinkDocument::Resource(link) => {
+                let seen = find(clients, link).await?;
+                let recorded = match &seen {
+                    Some(seen) if is_stopped(seen) => recorded_stop(clients, link).await?,
+                    _ => None,
+                };
+                (reply_state(link, seen.as_ref(), recorded, &terms), seen)
+            }
+            LinkDocument::Box(link) => {
+                let job = linked_job(link).ok_or(LinkError::NotFound)?;
+                let job = clients.store.read_job(&job).await?.value;
+                (box_reply_state(link, job.as_ref(), &terms), None)
+            }
+        };
         Ok(Self { link, state, terms, hash, etag, seen })
     }
 
     /// Carries an offer out. The use of the link is written before, over the version that was read: a link acts at most once.
-    pub(crate) async fn carry_out(
-        mut self,
-        clients: &Clients,
-        offer: &ReplyOffer,
-        from: String,
-    ) -> Result<(), LinkError> {
-        let Some(seen) = &self.seen else { return Err(LinkError::Over) };
+    pub(crate) async fn carry_out(self, clients: &Clients, offer: &ReplyOffer, from: String) -> Result<(), LinkError> {
         let (choice, at) = (offer.choice.as_str().to_owned(), self.terms.now);
-        tracing::info!(
-            region = self.link.region.as_str(),
-            resource = self.link.resource.as_str(),
-            team = self.link.sent_to.team,
-            choice,
-            from,
-            "a link is used"
-        );
-        self.link.used = Some(LinkUse { choice, at, from });
-        match clients.store.write_reply_link(&self.hash, &self.link, self.etag.as_deref()).await {
+        let Self { link, hash, etag, seen, .. } = self;
+        let (name, team) = (link.name(), &link.sent_to().team);
+        tracing::info!(resource = name, team, choice, from, "a link is used");
+        let used = link.clone().used_by(LinkUse { choice, at, from });
+        match clients.store.write_reply_link(&hash, &used, etag.as_deref()).await {
             // The answer to this very write may have been lost, and its repetition refused.
-            Err(StoreError::Lost { .. }) if self.is_written(clients).await? => {}
+            Err(StoreError::Lost { .. }) if is_written(clients, &hash, &used).await? => {}
             written => drop(written?),
         }
-        let done = match (&offer.step, seen) {
-            (ReplyStep::WriteTag { key, value }, seen) => write_tag(&clients.aws, seen, key, value).await,
-            (ReplyStep::StartNotebook, ObservedResource::SageMaker(notebook)) => {
-                start_notebook(&clients.aws, notebook).await
+        match (&offer.step, link, &seen) {
+            (ReplyStep::ExtendBox { job, request }, LinkDocument::Box(_), _) => {
+                Ok(clients.store.extend(job, request).await?)
             }
-            _ => start(&clients.aws, &self.link.region, &self.link.resource).await,
-        };
-        done.map_err(LinkError::from)
+            (ReplyStep::WriteTag { key, value }, _, Some(seen)) => Ok(write_tag(&clients.aws, seen, key, value).await?),
+            (ReplyStep::StartNotebook, _, Some(ObservedResource::SageMaker(notebook))) => {
+                Ok(start_notebook(&clients.aws, notebook).await?)
+            }
+            (ReplyStep::StartInstance, LinkDocument::Resource(link), Some(_)) => {
+                Ok(start(&clients.aws, &link.region, &link.resource).await?)
+            }
+            // No state offers a step of another kind.
+            _ => Err(LinkError::Failed),
+        }
     }
 }
 
-impl OpenLink {
-    /// Returns `true` if the document has this use of the link.
-    async fn is_written(&self, clients: &Clients) -> Result<bool, LinkError> {
-        let written = clients.store.read_reply_link(&self.hash).await?.value;
-        Ok(written.is_some_and(|link| link.used == self.link.used))
-    }
+/// Returns `true` if the document has this use of the link.
+async fn is_written(clients: &Clients, hash: &str, used: &LinkDocument) -> Result<bool, LinkError> {
+    let written = clients.store.read_reply_link(hash).await?.value;
+    Ok(written.is_some_and(|link| link.used() == used.used()))
 }
 
 /// The resource, in its region; `None` if it no longer exists.

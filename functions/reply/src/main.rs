@@ -1,4 +1,4 @@
-//! `reply`: answers links of announcements. A person opens one, and keeps or protects the resource, or starts it again.
+//! `reply`: answers links of announcements. A person opens one, and keeps or protects the resource, or starts it again; or asks to keep a box.
 //!
 //! Woken by requests to the function's address, which is public, and by buttons of a chat. Only a POST acts, because mail programs and their
 //! scanners open links; and only on the resource of the link, once.
@@ -80,9 +80,9 @@ async fn answer_request(
     let Some(offer) = open.state.offer(choice).cloned() else {
         return Ok(PageResponse::new(409, question_page(&token, &open.link, &open.state, &open.terms)));
     };
-    let link = open.link.clone();
+    let (link, terms) = (open.link.clone(), open.terms.clone());
     open.carry_out(clients, &offer, address(from)).await?;
-    Ok(PageResponse::new(200, result_page(&link, &offer)))
+    Ok(PageResponse::new(200, result_page(&link, &offer, &terms)))
 }
 
 /// Answers a button of a chat, whose message has the token.
@@ -90,7 +90,7 @@ async fn answer_button(clients: &Clients, token: &str, choice: &str, now: Timest
     let token = ReplyToken::read(token).ok_or(LinkError::NotFound)?;
     let choice = ReplyChoice::read(choice).ok_or(LinkError::NotFound)?;
     let open = OpenLink::open(clients, &token, now).await?;
-    let resource = open.link.resource.clone();
+    let resource = open.link.name().to_owned();
     let Some(offer) = open.state.offer(choice).cloned() else {
         return Ok(format!("{resource}: nothing was changed. {}", open.state.situation));
     };

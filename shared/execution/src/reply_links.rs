@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use model::notification_log::Notification;
 use model::observation::{Gap, GapKind};
-use model::reply_link::{LINK_PATH, ReplyLink, ReplyToken, TOKEN_BYTES};
+use model::reply_link::{LINK_PATH, LinkDocument, ReplyToken, TOKEN_BYTES};
 use notify::ReplyUrls;
 use plan::report::Report;
 use ports::{CallError, Cloud, Documents};
@@ -36,7 +36,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
                 match result {
                     Ok((link, token)) => {
                         let url = format!("{base}{LINK_PATH}{}", token.as_str());
-                        written.insert((link.region.clone(), link.resource.clone()), url);
+                        written.insert(link.subject(), url);
                     }
                     Err(gap) => gaps.push(gap),
                 }
@@ -50,7 +50,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         written
     }
 
-    async fn write_reply_link<'a>(&self, link: &'a ReplyLink) -> Result<(&'a ReplyLink, ReplyToken), Gap> {
+    async fn write_reply_link<'a>(&self, link: &'a LinkDocument) -> Result<(&'a LinkDocument, ReplyToken), Gap> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| {
             let problem = format!("the operating system gives no random bytes: {error}");

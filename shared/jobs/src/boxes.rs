@@ -28,7 +28,7 @@ pub use home::{
 pub use idleness::{IdleClock, IdleLimits, Look, Occupancy, Sign};
 pub use overview::{BoxOverview, BoxStatus};
 pub use report::BoxReport;
-pub use terms::{BoxFacts, BoxRemoval, BoxState, BoxTerms, ExtendRequest, MountedHome};
+pub use terms::{BoxFacts, BoxRemoval, BoxState, BoxTerms, ExtendRequest, KEPT_BY_LINK, MountedHome, latest_box_end};
 
 use super::{Candidate, Job, JobId};
 

@@ -46,6 +46,8 @@ pub struct JobFacts {
     pub gpu_box: Option<BoxFacts>,
     /// The time at which its agent last found it in use: the word of its machine.
     pub box_in_use_at: Option<Timestamp>,
+    /// The last sync of its home: the word of its machine.
+    pub box_synced_at: Option<Timestamp>,
     /// A person's request to extend it. `Some(None)`: there is none.
     pub extend: Option<Option<ExtendRequest>>,
     /// Result of the effect of the previous round.

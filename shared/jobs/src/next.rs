@@ -110,7 +110,8 @@ pub fn needed_facts(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
 /// An unknown fact never changes anything, except for a launch without an answer, which is asked again with the same token.
 #[must_use]
 pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
-    let job = run::confirm_launch(run::read(watch(job.clone(), facts, now), facts), facts);
+    let job = boxes::note_sync(watch(job.clone(), facts, now), facts, now);
+    let job = run::confirm_launch(run::read(job, facts), facts);
     let job = place::confirm_release(deadline::learn(job, facts, now), facts);
     if let Phase::Ended(ended) = &job.phase {
         let ended = ended.clone();

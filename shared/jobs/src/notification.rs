@@ -82,6 +82,7 @@ impl Job {
             Phase::Held(held) => self.draft_held(held),
             Phase::Ended(ended) => self.draft_ended(ended, may_act),
         };
+        let is_end_near = self.gpu_box.as_ref().is_some_and(|gpu_box| gpu_box.end_is_near);
         let NotificationDraft { fingerprint, severity, text, loses, headline } = paragraph;
         let machine = self.machine().or(self.previous_attempt.as_ref());
         let named = self.machine().map_or_else(|| ResourceId::new(&self.job.job), |placed| placed.instance.clone());
@@ -103,7 +104,10 @@ impl Job {
             mode: loses.is_some().then_some(Mode::Enforce),
             loses,
             headline,
-            facts: self.facts(),
+            facts: NotificationFacts {
+                ending_box: self.ending_box().filter(|_| may_act && is_end_near),
+                ..self.facts()
+            },
         };
         Some(JobNotification { fingerprint, notification })
     }

@@ -19,7 +19,7 @@ use crate::channels::Audience;
 use crate::file_system::LustreFileSystem;
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 use crate::observation::ObservedResource;
-use crate::reply_link::{LinkRecipient, ReplyLink, life};
+use crate::reply_link::{BoxLink, EndingBox, LinkRecipient, ReplyLink, life};
 use crate::rule::{ResourceAction, Rule};
 use crate::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
 use crate::usage::{BusyEvidence, DeviceReport, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
@@ -103,6 +103,24 @@ pub fn reply_link(seen: &ObservedResource) -> ReplyLink {
         expires_at: ReplyLink::expiry(deadline),
         used: None,
     }
+}
+
+/// A link about a box whose end is at one o'clock, and that of its machine in the evening.
+pub fn box_link() -> BoxLink {
+    let ending = EndingBox {
+        job: "vision/my-box-0123abcd".to_owned(),
+        name: "vision/my-box".to_owned(),
+        owner: Some("ada".to_owned()),
+        ends_at: time("2026-09-01T13:00:00Z"),
+        expires_at: time("2026-09-01T20:00:00Z"),
+    };
+    let sent_to = LinkRecipient {
+        function: "run-jobs".to_owned(),
+        team: "vision".to_owned(),
+        topic: "arn:aws:sns:us-east-1:123456789012:curfew".to_owned(),
+        at: time(NOW),
+    };
+    BoxLink { ending, sent_to, used: None }
 }
 
 /// An unattached gp3 volume of 500 GiB of team vision, created a month ago.

@@ -1,4 +1,4 @@
-//! Links by which a reader of an announcement answers it with one click.
+//! Links by which a reader of an announcement answers it with one click: of an action on a resource, or of the end of a box.
 //!
 //! A link is a capability: its token is random and secret, and nothing stores it. The bucket has a document about it, whose key is the
 //! token's hash, so that a reader of the bucket cannot make the link of it.
@@ -53,7 +53,23 @@ impl ReplyToken {
     }
 }
 
-/// The document of a link.
+/// The document of a link, of either kind. The fields of the two tell them apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LinkDocument {
+    Resource(ReplyLink),
+    Box(BoxLink),
+}
+
+/// The subject of a link: a run makes one link for each.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LinkSubject {
+    Resource(Region, ResourceId),
+    /// A box, by its job, `<team>/<job>`.
+    Box(String),
+}
+
+/// The document of a link about an action on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyLink {
     pub region: Region,
@@ -83,6 +99,33 @@ pub struct ReplyLink {
     pub used: Option<LinkUse>,
 }
 
+/// The document of a link about the end of a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxLink {
+    #[serde(flatten)]
+    pub ending: EndingBox,
+    pub sent_to: LinkRecipient,
+    /// The use of the link, which works once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<LinkUse>,
+}
+
+/// A box whose end is near.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndingBox {
+    /// The job that has it, `<team>/<job>`.
+    pub job: String,
+    /// `<team>/<name>`.
+    #[serde(rename = "box")]
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Its end, unless a person moves it or it is idle before.
+    pub ends_at: Timestamp,
+    /// The end of its machine, which nobody moves: a link works until then.
+    pub expires_at: Timestamp,
+}
+
 /// The readers of the announcement that has the link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecipient {
@@ -104,17 +147,76 @@ pub struct LinkUse {
     pub from: String,
 }
 
-impl ReplyLink {
-    /// The time until which a link about an action with this deadline works.
+impl LinkDocument {
     #[must_use]
-    pub fn expiry(deadline: Timestamp) -> Timestamp {
-        after(deadline, VALID_AFTER_DEADLINE)
+    pub fn subject(&self) -> LinkSubject {
+        match self {
+            Self::Resource(link) => LinkSubject::Resource(link.region.clone(), link.resource.clone()),
+            Self::Box(link) => LinkSubject::Box(link.ending.job.clone()),
+        }
+    }
+
+    /// The name of its subject, for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Resource(link) => link.resource.as_str(),
+            Self::Box(link) => &link.ending.name,
+        }
+    }
+
+    /// The announced time.
+    #[must_use]
+    pub const fn deadline(&self) -> Timestamp {
+        match self {
+            Self::Resource(link) => link.deadline,
+            Self::Box(link) => link.ending.ends_at,
+        }
+    }
+
+    #[must_use]
+    pub const fn expires_at(&self) -> Timestamp {
+        match self {
+            Self::Resource(link) => link.expires_at,
+            Self::Box(link) => link.ending.expires_at,
+        }
+    }
+
+    #[must_use]
+    pub const fn sent_to(&self) -> &LinkRecipient {
+        match self {
+            Self::Resource(ReplyLink { sent_to, .. }) | Self::Box(BoxLink { sent_to, .. }) => sent_to,
+        }
+    }
+
+    #[must_use]
+    pub const fn used(&self) -> Option<&LinkUse> {
+        match self {
+            Self::Resource(ReplyLink { used, .. }) | Self::Box(BoxLink { used, .. }) => used.as_ref(),
+        }
+    }
+
+    /// The document after this use.
+    #[must_use]
+    pub fn used_by(mut self, by: LinkUse) -> Self {
+        match &mut self {
+            Self::Resource(ReplyLink { used, .. }) | Self::Box(BoxLink { used, .. }) => *used = Some(by),
+        }
+        self
     }
 
     /// `true` if the link works at `now`.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
-        self.used.is_none() && now < self.expires_at
+        self.used().is_none() && now < self.expires_at()
+    }
+}
+
+impl ReplyLink {
+    /// The time until which a link about an action with this deadline works.
+    #[must_use]
+    pub fn expiry(deadline: Timestamp) -> Timestamp {
+        after(deadline, VALID_AFTER_DEADLINE)
     }
 
     /// `true` if the resource still has the life that the link is about. An instance that was started again, or an endpoint that was made
@@ -157,6 +259,19 @@ mod tests {
         let [one, other] = [0, 1].map(|byte| ReplyToken::from_bytes(&[byte; TOKEN_BYTES]));
         assert_eq!(one.hash(), "60e05bd1b195af2f94112fa7197a5c88289058840ce7c6df9693756bc6250f55");
         assert_ne!(one.hash(), other.hash());
+    }
+
+    #[test]
+    fn the_two_kinds_are_told_apart_and_that_of_a_resource_is_as_it_was() {
+        let resource = fixture::reply_link(&ObservedResource::Instance(fixture::instance().build()));
+        let json = serde_json::to_string(&resource).unwrap();
+        let read: LinkDocument = serde_json::from_str(&json).unwrap();
+        assert_eq!((serde_json::to_string(&read).unwrap(), read), (json, LinkDocument::Resource(resource)));
+        let gpu_box = LinkDocument::Box(fixture::box_link());
+        let json = serde_json::to_string(&gpu_box).unwrap();
+        assert!(json.contains(r#""box":"vision/my-box","#), "{json}");
+        assert_eq!(serde_json::from_str::<LinkDocument>(&json).unwrap(), gpu_box);
+        assert!(serde_json::from_str::<LinkDocument>(&json.replace("\"box\"", "\"bag\"")).is_err());
     }
 
     #[test]

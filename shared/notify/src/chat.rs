@@ -6,6 +6,7 @@
 use model::fault::{breaks_line, shortened};
 use model::foreign_text::ends_with_www;
 use model::id::RunId;
+use model::reply_link::LinkSubject;
 use serde_json::json;
 
 use crate::{Message, ReplyUrls};
@@ -24,8 +25,10 @@ const REST: &str = "\n\nThe rest is in the message to the topic, and in the audi
 pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
     let (first_line, rest) = message.body.split_once('\n').unwrap_or((&message.body, ""));
     let title = neutralize(first_line.trim_end_matches('.'));
-    let own_urls: Vec<&str> = urls.values().map(String::as_str).filter(|url| rest.contains(url)).collect();
-    let neutralize_line = |line: &str| match own_urls.iter().find_map(|url| Some((url, line.strip_suffix(*url)?))) {
+    let own_urls: Vec<(&LinkSubject, &str)> =
+        urls.iter().map(|(subject, url)| (subject, url.as_str())).filter(|(_, url)| rest.contains(url)).collect();
+    let neutralize_line = |line: &str| match own_urls.iter().find_map(|(_, url)| Some((url, line.strip_suffix(*url)?)))
+    {
         Some((url, label)) => format!("{}{url}", neutralize(label)),
         None => neutralize(line),
     };
@@ -40,7 +43,10 @@ pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
     let (team, function, severity) = (short(&message.team), message.function, message.severity);
     let resources: Vec<String> = message.resources.iter().take(RESOURCES_MAX).map(|id| short(id.as_str())).collect();
     let token = match (own_urls.as_slice(), message.resources.as_slice()) {
-        ([url], [_]) if message.paragraphs == 1 => url.rsplit_once('/').map(|(_, token)| token),
+        // A warning of an agent names no resource.
+        ([(subject, url)], [] | [_]) if message.paragraphs == 1 => {
+            url.rsplit_once('/').map(|(_, token)| (button_variable(subject), token))
+        }
         _ => None,
     };
     let mut notification = json!({
@@ -60,10 +66,18 @@ pub fn to_chat(message: &Message, urls: &ReplyUrls, run: &RunId) -> Message {
             "additionalContext": { "team": team, "function": function, "severity": severity, "run": run },
         },
     });
-    if let Some(token) = token {
-        notification["metadata"]["additionalContext"]["reply"] = token.into();
+    if let Some((variable, token)) = token {
+        notification["metadata"]["additionalContext"][variable] = token.into();
     }
     Message { body: notification.to_string(), ..message.clone() }
+}
+
+/// The variable by which a chat shows the buttons of a link: a box has others than a resource.
+const fn button_variable(subject: &LinkSubject) -> &'static str {
+    match subject {
+        LinkSubject::Resource(..) => "reply",
+        LinkSubject::Box(_) => "box_reply",
+    }
 }
 
 /// Replaces every character by which Slack's or Teams' markdown would format the text, mention somebody or make a link, by a look-alike.

@@ -3,23 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::id::{Region, ResourceId};
 use model::mark::whole_second;
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
-use model::reply_link::{LinkRecipient, ReplyLink};
+use model::reply_link::{BoxLink, LinkDocument, LinkRecipient, LinkSubject, ReplyLink};
 use plan::report::Report;
 use plan::{Action, Step};
 
-/// The address of the link of each resource that has one.
-pub type ReplyUrls = BTreeMap<(Region, ResourceId), String>;
-
-/// Label of a link's line.
-const LABEL: &str = "Keep it, or undo it later, by one click";
+/// The address of the link of each subject that has one.
+pub type ReplyUrls = BTreeMap<LinkSubject, String>;
 
 /// The links to write for the announcements of a run in enforce mode, the earliest deadline first.
 #[must_use]
-pub fn reply_links(report: &Report, notifications: &[Notification], topic_arn: &str) -> Vec<ReplyLink> {
+pub fn reply_links(report: &Report, notifications: &[Notification], topic_arn: &str) -> Vec<LinkDocument> {
     let is_announced = |one: &&Notification| {
         one.kind == NotificationKind::Announcement && one.mode == Some(Mode::Enforce) && one.resource.is_some()
     };
@@ -27,14 +23,30 @@ pub fn reply_links(report: &Report, notifications: &[Notification], topic_arn: &
         notifications.iter().filter(is_announced).map(|one| ((&one.region, one.resource.as_ref()), one)).collect();
     let link = |step: &Step| {
         let notification = announced.get(&(&step.target.region, Some(&step.target.resource)))?;
-        link(report, step, notification, topic_arn)
+        link(step, recipient(report, notification, topic_arn), notification)
     };
-    let mut links: Vec<ReplyLink> = report.steps.iter().filter_map(|(step, _)| link(step)).collect();
-    links.sort_by_key(|link| link.deadline);
+    let of_boxes = notifications.iter().filter_map(|one| {
+        let ending = one.facts.ending_box.clone()?;
+        Some((ending.job.clone(), BoxLink { ending, sent_to: recipient(report, one, topic_arn), used: None }))
+    });
+    // Two messages of a run about one box have the same link.
+    let of_boxes: BTreeMap<String, BoxLink> = of_boxes.collect();
+    let of_resources = report.steps.iter().filter_map(|(step, _)| link(step)).map(LinkDocument::Resource);
+    let mut links: Vec<LinkDocument> = of_resources.chain(of_boxes.into_values().map(LinkDocument::Box)).collect();
+    links.sort_by_key(LinkDocument::deadline);
     links
 }
 
-fn link(report: &Report, step: &Step, notification: &Notification, topic_arn: &str) -> Option<ReplyLink> {
+fn recipient(report: &Report, notification: &Notification, topic_arn: &str) -> LinkRecipient {
+    LinkRecipient {
+        function: report.function.to_owned(),
+        team: notification.team.clone(),
+        topic: topic_arn.to_owned(),
+        at: report.at,
+    }
+}
+
+fn link(step: &Step, sent_to: LinkRecipient, notification: &Notification) -> Option<ReplyLink> {
     let rule = step.evidence.rule();
     let announced = step.action.announced_actions()?.get(&rule)?;
     let since = match &step.action {
@@ -55,12 +67,7 @@ fn link(report: &Report, step: &Step, notification: &Notification, topic_arn: &s
         why: step.evidence.explain(),
         loses: notification.loses.clone(),
         deadline: announced.deadline,
-        sent_to: LinkRecipient {
-            function: report.function.to_owned(),
-            team: notification.team.clone(),
-            topic: topic_arn.to_owned(),
-            at: report.at,
-        },
+        sent_to,
         expires_at: ReplyLink::expiry(announced.deadline),
         used: None,
     })
@@ -73,12 +80,28 @@ pub fn with_links<'a>(notifications: &'a [Notification], urls: &ReplyUrls) -> Co
         return Cow::Borrowed(notifications);
     }
     let add = |one: &Notification| {
-        let key = one.resource.clone().map(|resource| (one.region.clone(), resource));
-        let is_announcement = one.kind == NotificationKind::Announcement;
-        match key.and_then(|key| urls.get(&key)).filter(|_| is_announcement) {
-            Some(url) => Notification { text: one.text.clone().with_command(LABEL, url), ..one.clone() },
+        let subject = subject(one);
+        match subject.as_ref().and_then(|subject| Some((label(subject), urls.get(subject)?))) {
+            Some((label, url)) => Notification { text: one.text.clone().with_command(label, url), ..one.clone() },
             None => one.clone(),
         }
     };
     notifications.iter().map(add).collect()
+}
+
+/// The subject of a notification's link, if one was written.
+fn subject(notification: &Notification) -> Option<LinkSubject> {
+    if let Some(ending) = &notification.facts.ending_box {
+        return Some(LinkSubject::Box(ending.job.clone()));
+    }
+    let resource = notification.resource.clone().filter(|_| notification.kind == NotificationKind::Announcement)?;
+    Some(LinkSubject::Resource(notification.region.clone(), resource))
+}
+
+/// Label of a link's line.
+const fn label(subject: &LinkSubject) -> &'static str {
+    match subject {
+        LinkSubject::Resource(..) => "Keep it, or undo it later, by one click",
+        LinkSubject::Box(_) => "Keep it for 3 hours by one click",
+    }
 }

@@ -1,10 +1,14 @@
-//! Answers to an announcement by its link: what the link allows at a time. The choices are those of `curfew keep`, `protect` and `undo`.
+//! Answers to an announcement by its link: what the link allows at a time. The choices are those of `curfew keep`, `protect`, `undo` and
+//! `box extend`.
 
+mod gpu_box;
 pub mod page;
 
 use jiff::Timestamp;
 use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
+use jobs::JobId;
+use jobs::boxes::ExtendRequest;
 use model::curfew_tags::{PROTECTED, kept_until};
 use model::instance::InstanceState;
 use model::mode::Mode;
@@ -12,6 +16,8 @@ use model::notification_log::CarriedOut;
 use model::observation::ObservedResource;
 use model::reply_link::ReplyLink;
 use model::sagemaker::SageMakerStatus;
+
+pub use gpu_box::{box_reply_state, linked_job};
 
 use crate::keep::{KeepRequest, KeepUntil, TagChange, change};
 use crate::undo::{NothingToUndo, describe_next_action, notebook_stop_to_undo, stop_to_undo};
@@ -30,13 +36,16 @@ pub enum ReplyChoice {
     Protect,
     /// Start again what Curfew stopped.
     Undo,
+    /// Keep the box for three hours.
+    KeepHours,
 }
 
 impl ReplyChoice {
     /// Reads a choice from a link, or from a button of a chat.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        [Self::KeepDay, Self::KeepFriday, Self::Protect, Self::Undo].into_iter().find(|choice| choice.as_str() == text)
+        let all = [Self::KeepDay, Self::KeepFriday, Self::Protect, Self::Undo, Self::KeepHours];
+        all.into_iter().find(|choice| choice.as_str() == text)
     }
 
     #[must_use]
@@ -46,6 +55,7 @@ impl ReplyChoice {
             Self::KeepFriday => "keep-friday",
             Self::Protect => "protect",
             Self::Undo => "undo",
+            Self::KeepHours => "keep-3h",
         }
     }
 }
@@ -53,9 +63,17 @@ impl ReplyChoice {
 /// The change that a choice makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyStep {
-    WriteTag { key: &'static str, value: String },
+    WriteTag {
+        key: &'static str,
+        value: String,
+    },
     StartInstance,
     StartNotebook,
+    /// Asks as `curfew box extend` does: `run-jobs` decides.
+    ExtendBox {
+        job: JobId,
+        request: ExtendRequest,
+    },
 }
 
 /// A choice that is possible now.
@@ -69,10 +87,10 @@ pub struct ReplyOffer {
     pub result: String,
 }
 
-/// The state of the resource of a link, and the possible answers.
+/// The state of the subject of a link, and the possible answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyState {
-    /// Sentences about the resource.
+    /// Sentences about it.
     pub situation: String,
     pub offers: Vec<ReplyOffer>,
 }

@@ -7,7 +7,7 @@ use billing::price;
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub trait Documents {
     ///
     /// # Errors
     /// [`StoreError::Lost`] if somebody has used the link since; otherwise if S3 refused.
-    async fn write_reply_link(&self, hash: &str, link: &ReplyLink, last: Option<&str>) -> Result<(), StoreError>;
+    async fn write_reply_link(&self, hash: &str, link: &LinkDocument, last: Option<&str>) -> Result<(), StoreError>;
 
     /// Live prices, as last queried. An unreadable document counts as lost: it is a cache, and the next write replaces it.
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError>;

@@ -22,7 +22,7 @@ use billing::price::PriceDocument;
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
 use serde::Serialize;
 
@@ -177,7 +177,7 @@ impl Documents for Store {
         self.bucket.put(key, bytes, WriteCondition::None).await.map(drop)
     }
 
-    async fn write_reply_link(&self, hash: &str, link: &ReplyLink, last: Option<&str>) -> Result<(), StoreError> {
+    async fn write_reply_link(&self, hash: &str, link: &LinkDocument, last: Option<&str>) -> Result<(), StoreError> {
         self.put_reply_link(hash, link, last).await
     }
 

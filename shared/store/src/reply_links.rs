@@ -1,6 +1,6 @@
 //! Links by which readers answer announcements: one document each, named by the hash of the link's token.
 
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 
 use crate::bucket::WriteCondition;
 use crate::document::{read, stamped};
@@ -20,7 +20,7 @@ impl Store {
     ///
     /// # Errors
     /// If S3 refused, or the object is not Curfew's.
-    pub async fn read_reply_link(&self, hash: &str) -> Result<Versioned<Option<ReplyLink>>, StoreError> {
+    pub async fn read_reply_link(&self, hash: &str) -> Result<Versioned<Option<LinkDocument>>, StoreError> {
         let key = link_key(hash);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else {
             return Ok(Versioned { value: None, etag: None });
@@ -32,7 +32,7 @@ impl Store {
     pub(crate) async fn put_reply_link(
         &self,
         hash: &str,
-        link: &ReplyLink,
+        link: &LinkDocument,
         last: Option<&str>,
     ) -> Result<(), StoreError> {
         let key = link_key(hash);

@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep};
 use super::find::{find_box, needs_up};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
-use crate::commands::cancel::whole_seconds;
 use crate::commands::plans::minute;
 use crate::context::CommandContext;
 use crate::{screen, world};
@@ -57,9 +56,9 @@ impl Extend {
         let store = context.needs_deployed().await?.store;
         let (id, gpu_box) = find_box(&store, &self.name).await?;
         let job = needs_up(&store, &id, &gpu_box).await?;
-        let at = whole_seconds(context.now);
-        let until = at.saturating_add(self.length).map_err(CommandError::new)?;
-        store.extend(&job.job, &ExtendRequest { at, until, by: world::variable("USER") }).await?;
+        let request = ExtendRequest::new(context.now, self.length, world::variable("USER"));
+        store.extend(&job.job, &request).await?;
+        let ExtendRequest { at, until, .. } = request;
         screen::progress("waiting for the answer");
         let deadline = Instant::now() + TIMEOUT;
         let (refused, ends_at) = loop {

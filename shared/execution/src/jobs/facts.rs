@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
-use jobs::boxes::{BoxFacts, ExtendRequest};
+use jobs::boxes::{BoxFacts, BoxReport, ExtendRequest};
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
     JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
@@ -45,8 +45,8 @@ pub(super) struct KnownDocuments {
     extend: Option<Option<ExtendRequest>>,
     /// The job's box, after what was done for it in this run.
     pub(super) gpu_box: Option<BoxFacts>,
-    /// The time at which its agent last found the box in use, with the attempt.
-    box_in_use: Option<(u32, Timestamp)>,
+    /// The report of its agent about the box, with the attempt.
+    box_report: Option<(u32, BoxReport)>,
     heartbeat: Option<(u32, Option<Timestamp>)>,
     exit: Option<(u32, Option<ExitRecord>)>,
     /// The attempt whose command runs, by the heartbeat.
@@ -116,6 +116,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             if wants.dependencies { Box::pin(self.observe_dependencies(job)).await } else { BTreeMap::new() };
         let earlier_members = if wants.earlier_members { self.count_earlier_members(job).await } else { None };
         let is_current = |attempt: &u32| *attempt == job.machine_attempt();
+        let box_report = known.box_report.as_ref().filter(|(attempt, _)| is_current(attempt)).map(|(_, report)| report);
         JobFacts {
             may_act: self.may_act(job),
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
@@ -131,7 +132,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             dependencies,
             earlier_members,
             gpu_box,
-            box_in_use_at: known.box_in_use.filter(|(attempt, _)| is_current(attempt)).map(|(_, at)| at),
+            box_in_use_at: box_report.map(|report| report.in_use_at),
+            box_synced_at: box_report.and_then(|report| report.synced_at),
             extend: known.extend.clone().filter(|_| wants.extend),
             ..JobFacts::default()
         }
@@ -188,8 +190,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         }
         if let Some(beat) = self.believe_or_report(known, beat) {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
-            known.box_in_use =
-                beat.as_ref().and_then(|beat| Some((attempt, beat.heartbeat.gpu_box.as_ref()?.in_use_at)));
+            known.box_report = beat.as_ref().and_then(|beat| Some((attempt, beat.heartbeat.gpu_box.clone()?)));
             let runs = beat.as_ref().is_some_and(|beat| beat.heartbeat.doing == Heartbeat::RUNNING);
             known.command_runs = runs.then_some(attempt).or(known.command_runs);
             let now = self.now();

@@ -123,7 +123,9 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let idle_after = idle_after.filter(|_| job.gpu_box.is_none());
         let warning = |(attempt, warning): &(u32, _)| job.notify_agent_warning(*attempt, warning, signs, home);
         let idle = signs.zip(idle_after).and_then(|(signs, after)| job.notify_idle(signs, after, home));
-        for notification in known.warnings.iter().filter_map(warning).chain(idle) {
+        for mut notification in known.warnings.iter().filter_map(warning).chain(idle) {
+            // In observe mode no request to keep a box is answered.
+            notification.facts.ending_box.take_if(|_| !self.may_act(job));
             self.notify(notification);
         }
         // One of them a day is enough: they have one cause.

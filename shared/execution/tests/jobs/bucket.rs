@@ -16,7 +16,7 @@ use model::config::Config;
 use model::id::{Region, RunId, TeamName};
 use model::listing::{ListPart, ListedObject};
 use model::notification_log::NotificationLog;
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
 use ports::{
     ActivityDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments, JobDocuments,
@@ -86,7 +86,7 @@ impl Documents for Account<'_> {
         self.store_call().await
     }
 
-    async fn write_reply_link(&self, _: &str, _: &ReplyLink, _: Option<&str>) -> Read<()> {
+    async fn write_reply_link(&self, _: &str, _: &LinkDocument, _: Option<&str>) -> Read<()> {
         unreachable!("these accounts have no links")
     }
 

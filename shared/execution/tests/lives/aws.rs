@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, InstanceState, Tags};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 use model::subscriptions::TopicSubscriptions;
 use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume};
 use notify::{Event, Message};
@@ -56,7 +56,7 @@ pub(crate) struct AwsInMemory {
     pub(crate) chat: Vec<Message>,
     pub(crate) events: Vec<Event>,
     /// The links of all runs, by the hashes of their tokens.
-    pub(crate) links: BTreeMap<String, ReplyLink>,
+    pub(crate) links: BTreeMap<String, LinkDocument>,
     pub(crate) now: Timestamp,
 }
 
@@ -315,7 +315,7 @@ impl Documents for Seam<'_> {
         Ok(())
     }
 
-    async fn write_reply_link(&self, hash: &str, link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
+    async fn write_reply_link(&self, hash: &str, link: &LinkDocument, _last: Option<&str>) -> Result<(), StoreError> {
         if let Some(address) = self.aws().refuses_links {
             return Err(StoreError::Lost { address: address.to_owned() });
         }

@@ -22,7 +22,7 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, GapKind, Observation};
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 use model::rule::Rule;
 use model::sagemaker::SageMakerResource;
 use model::subscriptions::TopicSubscriptions;
@@ -377,7 +377,7 @@ impl Documents for Session {
         if self.occurs(Fault::AuditUnwritten) { Err(refused_to_write()) } else { Ok(()) }
     }
 
-    async fn write_reply_link(&self, _hash: &str, _link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
+    async fn write_reply_link(&self, _hash: &str, _link: &LinkDocument, _last: Option<&str>) -> Result<(), StoreError> {
         unreachable!("these accounts have no links")
     }
 

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// People hear of an end so long before it.
-const WARNED_BEFORE: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const WARNED_BEFORE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A box that its agent has not ended is ended from outside so long after its soft end.
 const FROM_OUTSIDE_AFTER: SignedDuration = SignedDuration::from_mins(5);

@@ -1,11 +1,15 @@
 //! The terms of one `up`, and what has become of them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId};
+use model::mark::whole_second;
+use model::moment::{after, before};
+use model::reply_link::EndingBox;
 use serde::{Deserialize, Serialize};
 
-use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits};
-use crate::{Job, JobReservation};
+use super::end::WARNED_BEFORE;
+use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits, box_name};
+use crate::{AGENT_ENDS_BEFORE, Job, JobMachine, JobReservation, Phase};
 
 /// `[box]` of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,6 +59,9 @@ pub struct BoxState {
     /// `true` once people are to hear of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_is_near: bool,
+    /// Time of the last known sync of its home: the word of a machine, which only people are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synced_at: Option<Timestamp>,
     /// The newest request to extend that has an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extended: Option<Extension>,
@@ -93,6 +100,9 @@ pub struct ExtendRequest {
     pub by: Option<String>,
 }
 
+/// A link keeps a box for so long.
+pub const KEPT_BY_LINK: SignedDuration = SignedDuration::from_hours(3);
+
 /// The box of a job at one moment, for [`next()`](crate::next()).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoxFacts {
@@ -121,10 +131,7 @@ impl BoxTerms {
     /// The times by which idleness is judged.
     #[must_use]
     pub const fn idle_limits(&self) -> IdleLimits {
-        IdleLimits {
-            idle: jiff::SignedDuration::from_secs(self.idle_seconds),
-            attached_max: super::idleness::ATTACHED_MAX,
-        }
+        IdleLimits { idle: SignedDuration::from_secs(self.idle_seconds), attached_max: super::idleness::ATTACHED_MAX }
     }
 }
 
@@ -140,6 +147,7 @@ impl BoxState {
             silent_since: None,
             heard_attempt: 0,
             end_is_near: false,
+            synced_at: None,
             extended: None,
             asked: None,
         }
@@ -152,10 +160,39 @@ impl BoxState {
     }
 }
 
+impl ExtendRequest {
+    /// The request at `now` that a box does not end for so long.
+    #[must_use]
+    pub fn new(now: Timestamp, length: SignedDuration, by: Option<String>) -> Self {
+        let at = whole_second(now);
+        Self { at, until: after(at, length), by }
+    }
+}
+
 impl Job {
     /// The times of its box, on the machine that it has.
     #[must_use]
     pub fn box_times(&self) -> Option<BoxTimes> {
         Some(self.gpu_box.as_ref()?.times(self.machine()?.ends_at))
     }
+
+    /// Its box, as a link names it; `None` if a link could not keep it, because its machine ends too soon.
+    #[must_use]
+    pub fn ending_box(&self) -> Option<EndingBox> {
+        let (Phase::Running(machine), Some(gpu_box)) = (&self.phase, &self.gpu_box) else { return None };
+        let is_too_late = before(gpu_box.soft_end, WARNED_BEFORE) > before(latest_box_end(machine), KEPT_BY_LINK);
+        (!is_too_late).then(|| EndingBox {
+            job: self.job.to_string(),
+            name: box_name(&self.job),
+            owner: self.owner.clone(),
+            ends_at: gpu_box.soft_end,
+            expires_at: machine.ends_at,
+        })
+    }
+}
+
+/// The time until which people may extend a box on that machine.
+#[must_use]
+pub fn latest_box_end(machine: &JobMachine) -> Timestamp {
+    before(machine.ends_at, AGENT_ENDS_BEFORE)
 }

@@ -5,18 +5,22 @@ use std::ops::ControlFlow;
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
-use model::moment::before;
+use model::mark::whole_second;
+use model::moment::after;
 
 use super::{JobDecision, over, place, stay};
 use crate::boxes::terms::Extension;
-use crate::boxes::{BoxFacts, BoxState, BoxTimes, ExtendRequest};
+use crate::boxes::{BoxFacts, BoxState, BoxTimes, ExtendRequest, latest_box_end};
 use crate::{
-    AGENT_ENDS_BEFORE, ATTEMPT_MIN, Effect, EffectResult, ExitReason, Job, JobFacts, JobMachine, JobReservation,
-    JobResult, LossReason, Phase, ReserveResult,
+    ATTEMPT_MIN, Effect, EffectResult, ExitReason, Job, JobFacts, JobMachine, JobReservation, JobResult, LossReason,
+    Phase, ReserveResult,
 };
 
 /// A box that AWS takes back comes up again if it was in use within this time: whoever works on it pauses, and reads.
 const IN_USE_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+
+/// Clocks of machines and functions differ by less.
+const CLOCKS_DIFFER_BY: SignedDuration = SignedDuration::from_mins(1);
 
 /// Decides what only a box has to decide, of a job that is not over; the job goes on with the rest.
 pub(super) fn tend(mut job: Job, facts: &JobFacts, now: Timestamp) -> ControlFlow<JobDecision, Job> {
@@ -60,6 +64,18 @@ pub(super) fn tend(mut job: Job, facts: &JobFacts, now: Timestamp) -> ControlFlo
     ControlFlow::Break(over::end(job, JobResult::Failed, why, facts, now))
 }
 
+/// Notes when its home was last synced. That is the word of its machine: no time before its launch, and none to come, beyond what clocks differ by.
+pub(super) fn note_sync(mut job: Job, facts: &JobFacts, now: Timestamp) -> Job {
+    let launched_at = job.machine().map(|machine| machine.launched_at);
+    let (Some(gpu_box), Some(at), Some(launched_at)) = (&mut job.gpu_box, facts.box_synced_at, launched_at) else {
+        return job;
+    };
+    if at >= launched_at && at <= after(now, CLOCKS_DIFFER_BY) {
+        gpu_box.synced_at = gpu_box.synced_at.max(Some(whole_second(at.min(now))));
+    }
+    job
+}
+
 /// Its machine runs: whether it has its home, how long it stays, and whether its agent is heard.
 fn running(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> ControlFlow<JobDecision, Job> {
     let Some(gpu_box) = &mut job.gpu_box else { return ControlFlow::Continue(job) };
@@ -77,15 +93,16 @@ fn running(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp)
         gpu_box.silent_since = is_silent.then_some(gpu_box.silent_since.unwrap_or(beat));
     }
     let times = gpu_box.times(machine.ends_at);
-    gpu_box.end_is_near = times.next_end(None).is_near(now);
     if facts.may_act && facts.machine_hold.is_none() && now >= times.ended_from_outside_at() {
         let why = format!("its end, {}, has come", times.soft_end);
         return ControlFlow::Break(over::end(job, JobResult::Expired, why, facts, now));
     }
-    match extend(job, machine, facts, now) {
-        (job, effects) if effects.is_empty() => ControlFlow::Continue(job),
-        decided => ControlFlow::Break(decided),
+    let (mut job, effects) = extend(job, machine, facts, now);
+    // People hear of the end that it has by now.
+    if let Some(gpu_box) = &mut job.gpu_box {
+        gpu_box.end_is_near = gpu_box.times(machine.ends_at).next_end(None).is_near(now);
     }
+    if effects.is_empty() { ControlFlow::Continue(job) } else { ControlFlow::Break((job, effects)) }
 }
 
 /// Answers a request to extend, once the money for it is reserved.
@@ -96,7 +113,7 @@ fn extend(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) 
     if gpu_box.extended.as_ref().is_some_and(|known| known.asked_at == request.at) {
         return (job, Vec::new());
     }
-    let hard_end = before(machine.ends_at, AGENT_ENDS_BEFORE);
+    let hard_end = latest_box_end(machine);
     if request.until > hard_end {
         let why = format!("its machine ends at {hard_end} at the latest, which was fixed at its launch");
         answer(gpu_box, request, Some(why));

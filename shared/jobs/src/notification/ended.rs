@@ -5,6 +5,7 @@ use model::duration;
 use model::notification_log::{Headline, HeadlineCost, Paragraph, Severity};
 
 use super::NotificationDraft;
+use crate::boxes::BoxState;
 use crate::next::{after, most};
 use crate::{EXPIRES_AFTER, Job, JobEnd, JobMachine, JobResult, JobUsage};
 
@@ -30,11 +31,13 @@ impl Job {
                 used.usd
             ),
         };
+        let sync = self.gpu_box.as_ref().filter(|_| attempts > 0 && !self.is_removal()).map(describe_last_sync);
         let text = format!(
-            "{}: it {word} at {}: {}. {took}. {}",
+            "{}: it {word} at {}: {}. {took}.{} {}",
             self.named(),
             ended.at,
             ended.why.trim_end_matches('.'),
+            sync.unwrap_or_default(),
             self.left_over(ended, may_act)
         );
         let text = match Paragraph::new(&text) {
@@ -96,4 +99,12 @@ impl Job {
         let (seconds, usd) = machine.map(|machine| most(machine, until)).unwrap_or_default();
         JobUsage { seconds: self.used.seconds.saturating_add(seconds), usd: self.used.usd + usd }
     }
+}
+
+/// The last sync of a box's home. Where Curfew ends the machine, it syncs the home after this message.
+fn describe_last_sync(gpu_box: &BoxState) -> String {
+    gpu_box.synced_at.map_or_else(
+        || " No sync of its home was known by then.".to_owned(),
+        |at| format!(" As far as its machine said, its home was last synced at {at}."),
+    )
 }

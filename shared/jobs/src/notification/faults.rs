@@ -68,7 +68,10 @@ impl Job {
         let text = if is_stall { self.with_stop(text) } else { text };
         let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
         let headline = self.headline("Curfew passes on a warning from the agent{s} of {}");
-        Some(self.daily(Severity::Warning, format!("trouble {job} {}", kind.as_str()), what, headline, text, home))
+        let topic = format!("trouble {job} {}", kind.as_str());
+        let mut notification = self.daily(Severity::Warning, topic, what, headline, text, home);
+        notification.facts.ending_box = self.ending_box().filter(|_| *kind == AgentWarningKind::BoxIdle);
+        Some(notification)
     }
 
     /// The notification that every GPU of the job's machine has been idle for `after`, once a day while it lasts; `None` if a GPU works, or if that is

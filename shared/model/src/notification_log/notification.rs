@@ -7,6 +7,7 @@ use super::{Headline, NotificationEntry, NotificationKey, NotificationLogs, Para
 use crate::id::{Region, ResourceId};
 use crate::mode::Mode;
 use crate::money::Rate;
+use crate::reply_link::EndingBox;
 use crate::rule::Rule;
 
 /// The `team` attribute of what belongs to no team.
@@ -90,6 +91,9 @@ pub struct NotificationFacts {
     pub deadline: Option<Timestamp>,
     /// Savings of the action, in USD per hour; `None` if the price is unknown.
     pub saves_usd_per_hour: Option<Rate>,
+    /// The box that a reader may keep by a link. Its job and its end are facts already.
+    #[serde(skip)]
+    pub ending_box: Option<EndingBox>,
 }
 
 impl Notification {

@@ -1,8 +1,8 @@
 //! Pages of a link: the question, its result, and errors. They need no script and load nothing; `maud` escapes all foreign text.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use model::foreign_text::harmless;
-use model::reply_link::{LINK_PATH, ReplyLink, ReplyToken};
+use model::foreign_text::{harmless, shell_word};
+use model::reply_link::{BoxLink, LINK_PATH, LinkDocument, ReplyLink, ReplyToken};
 
 use super::{ReplyChoice, ReplyOffer, ReplyState, ReplyTerms};
 
@@ -43,11 +43,12 @@ impl ErrorPage {
             Self::NotFound => "There is no such page.",
             Self::MethodNotAllowed => "This is not possible here.",
             Self::Over => {
-                "This link was used, or is too old. The next announcement has a new one; until then, `curfew keep` works."
+                "This link was used, or is too old. The next announcement has a new one; until then, `curfew keep` works, and \
+                 `curfew box extend` for a box."
             }
             Self::Failed => {
-                "Something failed, and what became of your answer is unknown. Look at the resource, or use `curfew keep`; \
-                 the function's log says more."
+                "Something failed, and what became of your answer is unknown. Look at the resource, or use `curfew keep` or \
+                 `curfew box extend`; the function's log says more."
             }
         }
     }
@@ -60,17 +61,21 @@ impl ErrorPage {
 
 /// The page that asks: what will happen to which resource, what is lost, and a button for each choice.
 #[must_use]
-pub fn question_page(token: &ReplyToken, link: &ReplyLink, state: &ReplyState, terms: &ReplyTerms) -> String {
+pub fn question_page(token: &ReplyToken, link: &LinkDocument, state: &ReplyState, terms: &ReplyTerms) -> String {
+    let loses = match link {
+        LinkDocument::Resource(link) => link.loses.as_ref().map(|loses| format!("{}.", harmless(loses))),
+        LinkDocument::Box(_) => Some("what runs, and all that is not in the home.".to_owned()),
+    };
     let body = html! {
-        (facts(link))
-        @if let Some(loses) = &link.loses { p.loss { "Lost for good by it: " (harmless(loses)) "." } }
+        (facts(link, terms))
+        @if let Some(loses) = loses { p.loss { "Lost for good by it: " (loses) } }
         p #situation { (state.situation) }
         @for ReplyOffer { choice, label, .. } in &state.offers {
             form method="post" action=(format!("/{LINK_PATH}{}/{}", token.as_str(), choice.as_str())) { button id=(choice.as_str()) { (label) } }
         }
         p { small {
-            "This link was sent to " (harmless(&link.sent_to.team)) " on " (terms.local(link.sent_to.at))
-            ". It works once, until " (terms.local(link.expires_at)) ". Your IP address is recorded with your answer."
+            "This link was sent to " (harmless(&link.sent_to().team)) " on " (terms.local(link.sent_to().at))
+            ". It works once, until " (terms.local(link.expires_at())) ". Your IP address is recorded with your answer."
         } }
     };
     page(&title(link), &body)
@@ -78,21 +83,47 @@ pub fn question_page(token: &ReplyToken, link: &ReplyLink, state: &ReplyState, t
 
 /// The page that says what the choice has done.
 #[must_use]
-pub fn result_page(link: &ReplyLink, offer: &ReplyOffer) -> String {
-    let id = &link.resource;
+pub fn result_page(link: &LinkDocument, offer: &ReplyOffer, terms: &ReplyTerms) -> String {
+    let back = match link {
+        LinkDocument::Resource(_) if offer.choice == ReplyChoice::Undo => None,
+        LinkDocument::Resource(link) => Some(("To take it back: ", format!("curfew release {}", link.resource))),
+        LinkDocument::Box(link) => {
+            Some(("To end it earlier: ", format!("curfew box down {}", shell_word(&link.ending.name))))
+        }
+    };
     let body = html! {
-        (facts(link))
+        (facts(link, terms))
         p #result { (offer.result) }
-        @if offer.choice != ReplyChoice::Undo { p { small { "To take it back: " code { "curfew release " (id) } } } }
+        @if let Some((what, command)) = back { p { small { (what) code { (command) } } } }
     };
     page(&title(link), &body)
 }
 
-fn title(link: &ReplyLink) -> String {
-    format!("Curfew: {}", link.resource)
+fn title(link: &LinkDocument) -> String {
+    format!("Curfew: {}", harmless(link.name()))
 }
 
-fn facts(link: &ReplyLink) -> Markup {
+fn facts(link: &LinkDocument, terms: &ReplyTerms) -> Markup {
+    match link {
+        LinkDocument::Resource(link) => facts_of_resource(link),
+        LinkDocument::Box(link) => facts_of_box(link, terms),
+    }
+}
+
+fn facts_of_box(link: &BoxLink, terms: &ReplyTerms) -> Markup {
+    let BoxLink { ending, .. } = link;
+    html! {
+        h1 { (harmless(&ending.name)) }
+        dl {
+            dt { "Box" } dd { (harmless(&ending.name)) ", job " (harmless(&ending.job)) }
+            @if let Some(owner) = &ending.owner { dt { "Owner" } dd { (harmless(owner)) } }
+            dt { "Announced" } dd { "end: " (terms.local(ending.ends_at)) " at the latest" }
+            dt { "By command" } dd { code { "curfew box extend " (shell_word(&ending.name)) " 3h" } }
+        }
+    }
+}
+
+fn facts_of_resource(link: &ReplyLink) -> Markup {
     let optional = [("Name", link.name.as_deref()), ("Owner", link.owner.as_deref())];
     html! {
         h1 { (link.resource) }

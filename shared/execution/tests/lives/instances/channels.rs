@@ -1,6 +1,6 @@
 //! What a chat and an event bus get, and when.
 
-use model::reply_link::ReplyToken;
+use model::reply_link::{LinkDocument, ReplyToken};
 use serde_json::Value;
 
 use super::*;
@@ -95,7 +95,7 @@ fn an_announcement_has_a_link_whose_token_is_stored_nowhere() {
     account.aws.channels.reply_url = Some("https://links.example/".to_owned());
     account.run("01 12:00");
     let token = token(&account).unwrap();
-    let link = &account.aws.links[&token.hash()];
+    let LinkDocument::Resource(link) = &account.aws.links[&token.hash()] else { panic!("it is about a resource") };
     assert_eq!((link.resource.as_str(), link.sent_to.team.as_str()), ("i-0abc", "vision"));
     assert!(account.aws.chat[0].body.contains(token.as_str()));
     let kept =

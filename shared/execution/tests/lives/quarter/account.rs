@@ -20,7 +20,7 @@ use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
-use model::reply_link::ReplyLink;
+use model::reply_link::LinkDocument;
 use model::subscriptions::TopicSubscriptions;
 use model::usage::{ActivityCache, LastInquiry};
 use model::volume::{Snapshot, Volume};
@@ -208,7 +208,7 @@ impl Documents for Account<'_> {
         Ok(())
     }
 
-    async fn write_reply_link(&self, _hash: &str, _link: &ReplyLink, _last: Option<&str>) -> Result<(), StoreError> {
+    async fn write_reply_link(&self, _hash: &str, _link: &LinkDocument, _last: Option<&str>) -> Result<(), StoreError> {
         unreachable!("these accounts have no links")
     }
 

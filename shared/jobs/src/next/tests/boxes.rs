@@ -132,6 +132,8 @@ fn extending_reserves_first() {
     let (granted, effects) = decide(&given);
     assert_eq!(granted.gpu_box.as_ref().unwrap().soft_end, noon_plus(7 * HOUR + 1_800));
     assert_eq!(effects, [Effect::Settle("i-1".into())]);
+    let near = at(given.clone(), 7 * HOUR - 60);
+    assert!(!decide(&near).0.gpu_box.unwrap().end_is_near, "its end moved");
     given.facts.answer = Some(EffectResult::Reserved(ReserveResult::Refused("spent".to_owned())));
     let (refused, _) = decide(&given);
     let gpu_box = refused.gpu_box.as_ref().unwrap();
@@ -140,9 +142,47 @@ fn extending_reserves_first() {
         (noon_plus(7 * HOUR), Some("spent"))
     );
     assert_eq!(refused.reserved.map(|one| one.usd), given.job.reserved.map(|one| one.usd), "what it had, it keeps");
+    let told = refused.notification().unwrap();
+    assert!(told.fingerprint.ends_with(" refused 2026-09-01T13:00:00Z"), "{}", told.fingerprint);
+    assert!(told.notification.text.contains("the request to keep it longer is refused: spent; "), "{told:?}");
     let mut again = given.clone();
     (again.job, again.facts.answer) = (refused, None);
     assert_eq!(decide(&again).1, [], "it is answered");
+}
+
+#[test]
+fn a_link_keeps_what_ends_soon_and_can_be_kept() {
+    let link = |given: &JobInput, may_act| {
+        decide(given).0.notification_in(may_act).unwrap().notification.facts.ending_box.map(|ending| ending.ends_at)
+    };
+    let soon = |end: i64, now: i64| {
+        let mut given = at(up(), now);
+        given.job.gpu_box.as_mut().unwrap().soft_end = noon_plus(end);
+        given
+    };
+    let near = soon(4 * HOUR, 4 * HOUR - 600);
+    assert_eq!(link(&near, true), Some(noon_plus(4 * HOUR)));
+    assert_eq!(link(&near, false), None, "Curfew only observes");
+    assert_eq!(link(&soon(4 * HOUR, 4 * HOUR - 601), true), None, "its end is not near");
+    assert_eq!(link(&soon(6 * HOUR, 6 * HOUR - 60), true), None, "its machine ends in less than three hours");
+}
+
+#[test]
+fn the_word_of_its_machine_about_a_sync_is_bounded() {
+    let check = |said: i64, expect: Option<i64>| {
+        let mut given = up();
+        given.facts.box_synced_at = Some(noon_plus(said));
+        assert_eq!(decide(&given).0.gpu_box.unwrap().synced_at, expect.map(noon_plus), "{said}");
+    };
+    check(HOUR - 5, Some(HOUR - 5));
+    check(HOUR + 30, Some(HOUR));
+    check(HOUR + 61, None);
+    check(-1, None);
+    let mut given = at(up(), 7 * HOUR + 300);
+    let told = |given: &JobInput| decide(given).0.notification().unwrap().notification.text.to_string();
+    assert!(told(&given).contains("No sync of its home was known by then"));
+    given.facts.box_synced_at = Some(noon_plus(7 * HOUR));
+    assert!(told(&given).contains("its home was last synced at 2026-09-01T19:00:00Z"));
 }
 
 #[test]
@@ -179,7 +219,7 @@ fn its_next_machine_says_what_the_loss_took() {
     (job.machines, job.lost) = (2, Some(LossReason::Reclaimed));
     let said = job.notification().unwrap().notification.text.to_string();
     assert!(
-        said.contains("was taken back by AWS: what ran there, and what was outside of the home, is lost"),
+        said.contains("was taken back by AWS: what ran there, and what was outside of the home, is lost, and no sync of its home is known"),
         "{said}"
     );
 }

@@ -157,6 +157,7 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 earlier_members: None,
                 gpu_box,
                 box_in_use_at: heartbeat.flatten(),
+                box_synced_at: heartbeat.flatten(),
                 extend: extend
                     .map(|until| until.map(|until| boxes::ExtendRequest { at: noon_plus(HOUR), until, by: None })),
                 answer,

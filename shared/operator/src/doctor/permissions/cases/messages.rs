@@ -29,7 +29,7 @@ impl CaseBuilder<'_> {
             let listens = "it enforces only with a confirmed subscription";
             cases.push(self.case(LIST, topic, "the topic", Always, listens));
         }
-        if self.function.starts_with("reap-") {
+        if self.function.starts_with("reap-") || self.function == "run-jobs" {
             cases.push(self.object(PUT, "replies/one", Always, "it makes the links of its announcements"));
         }
         cases.extend(self.encryption());

@@ -1,12 +1,13 @@
-//! `reply`: it keeps, protects and starts again the one resource that a link is about.
+//! `reply`: it keeps, protects and starts again the one resource that a link is about, or asks to keep the one box.
 
 use model::curfew_tags::{DELETED_AT, KEEP_UNTIL, MARKED, MODE, PROTECTED, SNAPSHOT_OF, STOPPED};
 
+use super::ExpectedPermission::{Always, Never};
 use super::RequestTarget::{Instance, Snapshot, Volume};
 use super::sagemaker::{APP, ENDPOINT, NOTEBOOK, START_NOTEBOOK};
 use super::{
-    CREATE_TAGS, DELETE_TAGS, FunctionActions, SAGEMAKER_ADD_TAGS, SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, ask,
-    nothing_else, tagging,
+    CREATE_TAGS, CaseBuilder, DELETE_TAGS, FunctionActions, GET, OTHERS, PUT, PermissionCase, SAGEMAKER_ADD_TAGS,
+    SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, ask, tagging,
 };
 
 const START: &str = "ec2:StartInstances";
@@ -49,7 +50,18 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         (ask("sagemaker:DeleteEndpoint", ENDPOINT, &[MARKED]), ENDS_NOTHING),
     ],
     own: &[("replies/", true), ("notices/reap-instances/", false), ("notices/reap-sagemaker/", false)],
-    further: nothing_else,
+    further: boxes,
     is_reader: false,
     other: "reap-volumes",
 };
+
+/// Builds the cases of a box's job: it reads the state, asks to extend it, and writes nothing else of it.
+fn boxes(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    vec![
+        table.object(GET, "jobs/vision/my-box/state.json", Always, "a page says until when a box is up"),
+        table.object(PUT, "jobs/vision/my-box/extend.json", Always, "the reader of a link keeps a box"),
+        table.object(PUT, "jobs/vision/my-box/state.json", Never, "only run-jobs writes this"),
+        table.object(PUT, "jobs/vision/my-box/cancel.json", Never, ENDS_NOTHING),
+        table.object(GET, "jobs/vision/my-box/spec.toml", Never, OTHERS),
+    ]
+}
