@@ -62,7 +62,7 @@ class Desk:
         snapshot = {"id": "snap-0123456789abcdef0", "of": {"volume": 1, "uses": 1}, "at": "2026-11-22T13:36:00Z", "completed": True}
         document = {
             **{"schema": 1, "box": "vision/my-box", "owner": "ada", "region": "us-east-1", "made_at": "2026-11-01T08:00:00Z"},
-            **({"holder": {"job": JOB, "since": rfc3339(ago(minutes=5))}} if holder else {"down_since": "2026-11-22T13:36:00Z"}),
+            **({"holder": {"job": JOB, "since": rfc3339(ago(minutes=5))}} if holder else {"down_since": "2026-11-22T13:36:00Z", "last_job": JOB}),
             **{"home": {"size_gib": 200, "volume": volume, "snapshots": [snapshot]}, **fields},
         }
         self.account.put(BOX, json.dumps(document).encode())

@@ -110,7 +110,10 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         match gpu_box.taken_by(&job.job, now) {
             Err(holder) => self.await_holder(holder).await,
             Ok(taken) if taken == gpu_box || !self.may_act(job) => Ok(held),
-            Ok(taken) => self.write_box(job, taken, etag.as_deref()).await.map(|_| held),
+            Ok(taken) => {
+                let taken = GpuBox { last_job: Some(job.job.clone()), ..taken };
+                self.write_box(job, taken, etag.as_deref()).await.map(|_| held)
+            }
         }
     }
 

@@ -23,6 +23,7 @@ fn gpu_box(uses: u32) -> GpuBox {
         region: "us-east-1".into(),
         made_at: now(),
         holder: None,
+        last_job: None,
         down_since: None,
         home: Home { volume: Some(volume), ..Home::new(200) },
     }
