@@ -270,6 +270,13 @@ def test_boxes_are_listed_with_their_cost(desk: Desk) -> None:
         assert words in row, row
 
 
+def test_no_box_without_ssh(desk: Desk) -> None:
+    desk.account.configure(jobs={"ssh": False})
+    said = desk.box("up", "--gpu", "a10g", "--team", "vision", "--owner", "ada", "my-box")
+    assert said.code == 2 and "nobody could log in to a box ([jobs] ssh = false)" in said.err, said
+    assert INBOX not in desk.account.keys("inbox/") and not (desk.home / ".ssh").exists()
+
+
 def answering(desk: Desk, reply: Callable[[str], dict[str, Any]]) -> tuple[Thread, Event]:
     """Answers requests to extend, as run-jobs does."""
     over = Event()

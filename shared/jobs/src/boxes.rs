@@ -10,6 +10,7 @@
 pub mod end;
 pub mod home;
 pub mod idleness;
+pub mod limits;
 pub mod overview;
 pub mod report;
 mod resources;
@@ -26,6 +27,7 @@ pub use home::{
     VolumeSight, next_home,
 };
 pub use idleness::{IdleClock, IdleLimits, Look, Occupancy, Sign};
+pub use limits::{BoxAllowance, BoxInUse, BoxLimits, TooManyBoxes};
 pub use overview::{BoxOverview, BoxStatus};
 pub use report::BoxReport;
 pub use terms::{BoxFacts, BoxRemoval, BoxState, BoxTerms, ExtendRequest, MountedHome};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use serde::{Deserialize, Serialize};
 
-use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits};
+use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits, TooManyBoxes};
 use crate::{Job, JobReservation};
 
 /// `[box]` of a spec.
@@ -107,6 +107,8 @@ pub enum BoxFacts {
     HeldBy(BoxHolder),
     /// Its home is in another region than the job.
     Elsewhere(Region),
+    /// Its owner has as many up as the configuration allows.
+    TooMany(TooManyBoxes),
     /// The job does not hold it any more, and has nothing left to do for its home.
     Free,
 }
