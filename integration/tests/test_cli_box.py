@@ -62,7 +62,7 @@ class Desk:
         snapshot = {"id": "snap-0123456789abcdef0", "of": {"volume": 1, "uses": 1}, "at": "2026-11-22T13:36:00Z", "completed": True}
         document = {
             **{"schema": 1, "box": "vision/my-box", "owner": "ada", "region": "us-east-1", "made_at": "2026-11-01T08:00:00Z"},
-            **({"holder": {"job": JOB, "since": rfc3339(ago(minutes=5))}} if holder else {"down_since": "2026-11-22T13:36:00Z"}),
+            **({"holder": {"job": JOB, "since": rfc3339(ago(minutes=5))}} if holder else {"down_since": "2026-11-22T13:36:00Z", "last_job": JOB}),
             **{"home": {"size_gib": 200, "volume": volume, "snapshots": [snapshot]}, **fields},
         }
         self.account.put(BOX, json.dumps(document).encode())
@@ -268,6 +268,13 @@ def test_boxes_are_listed_with_their_cost(desk: Desk) -> None:
     [row, *_] = [line for line in desk.box("ls").fine().out.splitlines() if "my-box" in line]
     for words in ("down since 2026-11-22 13:36", "200 GB", "$16.00/mo", "us-east-1b", "idle since 12:35"):
         assert words in row, row
+
+
+def test_no_box_without_ssh(desk: Desk) -> None:
+    desk.account.configure(jobs={"ssh": False})
+    said = desk.box("up", "--gpu", "a10g", "--team", "vision", "--owner", "ada", "my-box")
+    assert said.code == 2 and "nobody could log in to a box ([jobs] ssh = false)" in said.err, said
+    assert INBOX not in desk.account.keys("inbox/") and not (desk.home / ".ssh").exists()
 
 
 def answering(desk: Desk, reply: Callable[[str], dict[str, Any]]) -> tuple[Thread, Event]:

@@ -144,6 +144,8 @@ struct JobsRun<'a, C, D> {
     refusals: Mutex<LaunchRefusals>,
     /// Jobs write the budgets one after the other, so those of one run do not lose to each other.
     budgets: tokio::sync::Mutex<()>,
+    /// Jobs count the boxes of a person and take theirs one after the other.
+    box_takes: tokio::sync::Mutex<()>,
     findings: Mutex<RunFindings>,
 }
 
@@ -266,6 +268,7 @@ pub async fn reconcile(
         teams: tokio::sync::OnceCell::default(),
         refusals: Mutex::default(),
         budgets: tokio::sync::Mutex::default(),
+        box_takes: tokio::sync::Mutex::default(),
         findings: Mutex::default(),
     };
     if let Some(gap) = subscription_gap {

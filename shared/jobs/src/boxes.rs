@@ -10,6 +10,7 @@
 pub mod end;
 pub mod home;
 pub mod idleness;
+pub mod limits;
 pub mod overview;
 pub mod report;
 mod resources;
@@ -26,6 +27,7 @@ pub use home::{
     VolumeSight, next_home,
 };
 pub use idleness::{IdleClock, IdleLimits, Look, Occupancy, Sign};
+pub use limits::{BoxAllowance, BoxInUse, BoxLimits, TooManyBoxes};
 pub use overview::{BoxOverview, BoxStatus};
 pub use report::BoxReport;
 pub use terms::{BoxFacts, BoxRemoval, BoxState, BoxTerms, ExtendRequest, KEPT_BY_LINK, MountedHome, latest_box_end};
@@ -51,6 +53,9 @@ pub struct GpuBox {
     /// The job that alone may launch a machine for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<BoxHolder>,
+    /// The job that brought it up last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_job: Option<JobId>,
     /// Time at which the last job gave it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_since: Option<Timestamp>,
@@ -99,7 +104,7 @@ impl GpuBox {
     pub fn new(job: &Job, terms: &BoxTerms, region: Region, now: Timestamp) -> Self {
         let home = Home::new(terms.home_gib);
         let (name, owner) = (box_name(&job.job), job.owner.clone());
-        Self { name, owner, region, made_at: now, holder: None, down_since: None, home }
+        Self { name, owner, region, made_at: now, holder: None, last_job: None, down_since: None, home }
     }
 
     /// The box with `job` as its holder; it stays as it is if that job holds it already.

@@ -21,6 +21,17 @@ pub(crate) struct MachineCeiling {
     pub(crate) rate: Option<Ceiling<Rate>>,
 }
 
+impl<T> Ceiling<T> {
+    pub(crate) fn of_account(section: &str, key: &str, most: T) -> Self {
+        Self { most, key: format!("`[{section}] {key}`") }
+    }
+
+    pub(crate) fn of_team(team: &TeamName, key: &str, most: T) -> Self {
+        let section = shortened(&dotted(["teams", team.as_str()].into_iter()), KEY_CHARACTERS_MAX);
+        Self::of_account(&section, key, most)
+    }
+}
+
 impl MachineCeiling {
     pub(crate) fn from_config(config: &Config, team: Option<&TeamName>) -> Self {
         let (jobs, team_value) = (&config.jobs, team.and_then(|team| config.team(team)));
@@ -38,9 +49,7 @@ impl MachineCeiling {
 }
 
 fn lower<T: Ord>(key: &str, team: Option<&TeamName>, account: Option<T>, team_value: Option<T>) -> Option<Ceiling<T>> {
-    let section = |team: &TeamName| shortened(&dotted(["teams", team.as_str()].into_iter()), KEY_CHARACTERS_MAX);
-    let account = account.map(|most| Ceiling { most, key: format!("`[jobs] {key}`") });
-    let team_value =
-        team_value.zip(team).map(|(most, team)| Ceiling { most, key: format!("`[{}] {key}`", section(team)) });
+    let account = account.map(|most| Ceiling::of_account("jobs", key, most));
+    let team_value = team_value.zip(team).map(|(most, team)| Ceiling::of_team(team, key, most));
     account.into_iter().chain(team_value).min_by(|one, other| one.most.cmp(&other.most))
 }

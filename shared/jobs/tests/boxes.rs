@@ -240,6 +240,7 @@ impl Model for BoxModel {
             region: "us-east-1".into(),
             made_at: Timestamp::UNIX_EPOCH,
             holder: None,
+            last_job: None,
             down_since: None,
             home: Home::new(200),
         };

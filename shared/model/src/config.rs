@@ -4,6 +4,7 @@
 //! optional in use: an absent document, section or key means the default.
 
 mod account;
+mod boxes;
 mod changes;
 mod checks;
 mod disk_policy;
@@ -23,6 +24,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 pub use account::{AccountConfig, NotifyConfig, OverBudget, PricesConfig, ReportConfig, TeamConfig};
+pub use boxes::BoxesConfig;
 pub use disk_policy::{AccountDiskPolicy, DiskPolicy};
 
 pub use changes::{ConfigChange, changes, teams_lost};
@@ -95,6 +97,8 @@ pub struct Config {
     pub sagemaker: SageMakerConfig,
     /// GPU jobs.
     pub jobs: JobsConfig,
+    /// Machines that people work on.
+    pub boxes: BoxesConfig,
     /// The budget above those of the teams.
     pub account: AccountConfig,
     /// The recipients of the report by mail.

@@ -144,6 +144,12 @@ pub trait ReconcilerDocuments: JobDocuments + MachineDocuments {
     /// As [`ReconcilerDocuments::read_cancel`].
     async fn read_extend(&self, job: &JobId) -> Result<Option<ExtendRequest>, StoreError>;
 
+    /// The names of a team's boxes, in order.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn boxes_of_team(&self, team: &TeamName) -> Result<Vec<String>, StoreError>;
+
     /// A box of a team.
     ///
     /// # Errors

@@ -127,6 +127,10 @@ impl ReconcilerDocuments for Store {
         self.left_behind(&document_key(job, JobDocument::Extend), IF_EXTEND_IS_LOST).await
     }
 
+    async fn boxes_of_team(&self, team: &TeamName) -> Result<Vec<String>, StoreError> {
+        Ok(self.boxes(Some(team)).await?.into_iter().map(|(_, name)| name).collect())
+    }
+
     async fn read_box(&self, team: &TeamName, name: &str) -> Result<Versioned<Option<GpuBox>>, StoreError> {
         let key = box_key(team, name);
         let Some(object) = self.bucket.get(&key, SMALL_BYTES_MAX).await? else {

@@ -5,22 +5,19 @@ use clap::Args;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use jobs::boxes::{BoxOverview, BoxStatus};
-use jobs::{Job, JobId, JobName};
+use jobs::{Job, JobName};
 use model::id::TeamName;
 use model::money::{Rate, as_usd_per_month, format_monthly_rate_shortly};
 use serde::Serialize;
 use store::{Documents as _, JobDocuments as _, ReconcilerDocuments as _, Store, StoreError};
 
-use super::find::{BoxId, find_newest, find_report, jobs_of_box};
+use super::find::{BoxId, find_report};
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::commands::plans::minute;
 use crate::context::CommandContext;
 use crate::resolve_job::AT_ONCE;
 use crate::screen::{self, ColumnAlignment, Table};
-
-/// The most jobs of a box that are read to say why it is down.
-const LAST_JOBS_MAX: usize = 60;
 
 /// Columns that a narrow terminal leaves out before the reason.
 const SPARED_FIRST: [&str; 3] = ["snapshot", "zone", "$/h"];
@@ -67,11 +64,9 @@ impl Ls {
         let config = store.read_config().await?;
         let prices = context.prices(Some(&store), &config).await;
         let (store, prices) = (&store, &prices);
-        let jobs = if names.is_empty() { Vec::new() } else { store.jobs(self.team.as_ref()).await? };
-        let jobs = jobs.as_slice();
         let read = stream::iter(names).map(|(team, name)| async move {
             let id = BoxId { team, name: JobName::read(&name).map_err(CommandError::new)? };
-            read_row(store, prices, &id, jobs, context.now).await.map_err(|error| {
+            read_row(store, prices, &id, context.now).await.map_err(|error| {
                 CommandError::new(format!("{} could not be read: {}", id.full(), describe_store_error(&error)))
             })
         });
@@ -95,18 +90,12 @@ impl Ls {
 }
 
 /// `None` if the box was deleted meanwhile.
-async fn read_row(
-    store: &Store,
-    prices: &PriceBook,
-    id: &BoxId,
-    jobs: &[JobId],
-    now: Timestamp,
-) -> Result<Option<BoxRow>, StoreError> {
+async fn read_row(store: &Store, prices: &PriceBook, id: &BoxId, now: Timestamp) -> Result<Option<BoxRow>, StoreError> {
     let Some(gpu_box) = store.read_box(&id.team, id.name.as_str()).await?.value else { return Ok(None) };
-    let last = || Some(jobs_of_box(id, jobs)).filter(|last| last.len() <= LAST_JOBS_MAX).unwrap_or_default();
-    let job: Option<Job> = match &gpu_box.holder {
-        Some(holder) => store.read_job(&holder.job).await?.value,
-        None => find_newest(store, last()).await,
+    let last = gpu_box.holder.as_ref().map(|holder| &holder.job).or(gpu_box.last_job.as_ref());
+    let job: Option<Job> = match last {
+        Some(job) => store.read_job(job).await?.value,
+        None => None,
     };
     let report = match &job {
         Some(job) => find_report(store, job).await?,

@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use jobs::BoxJob;
 use jobs::box_job::{BoxGpu, BoxInput, BoxPlace, NO_KEY, read_home_gib, read_until};
-use jobs::boxes::{GpuBox, HOME_GIB};
+use jobs::boxes::{BoxLimits, GpuBox, HOME_GIB};
 use model::config::Config;
 use model::money::format_monthly_rate;
 use recommend::GpuRequest;
@@ -40,7 +40,7 @@ pub(crate) struct Up {
     /// This GPU, and at least so many: a10g, h100:8, a100-80gb, 24gb, or an instance type [default: as the last time]
     #[arg(long, value_name = "GPU[:COUNT]")]
     gpu: Option<GpuRequest>,
-    /// End it once it was idle for so long, 15m to 4h [default: 1h]
+    /// End it once it was idle for so long, by default 15m to 4h [default: 1h]
     #[arg(long, value_name = "DURATION")]
     idle: Option<String>,
     /// End it at this time of the day, such as 19:00, or at a moment (RFC 3339) [default: in 10 hours]
@@ -70,7 +70,7 @@ pub(crate) struct Up {
     /// Set this variable
     #[arg(long, value_name = "NAME=VALUE", value_parser = read_variable)]
     env: Vec<(String, String)>,
-    /// End its machine after this long, which nothing extends [default: 24h]
+    /// End its machine after this long, which nothing extends [default: the longest, 24h]
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<String>,
     /// Take no machine that costs more by the hour
@@ -99,6 +99,10 @@ impl Up {
         let store = context.needs_deployed().await?.store;
         let config = store.read_config().await?;
         let id = BoxId { team: self.options.team(&config)?, name };
+        if !config.jobs.ssh {
+            let advice = "submit a job with a command:  curfew run";
+            return Err(CommandError::with("nobody could log in to a box ([jobs] ssh = false)", advice));
+        }
         let gpu_box = store.read_box(&id.team, id.name.as_str()).await?.value;
         let wait = Duration::try_from(self.wait).map_err(CommandError::new)?;
         // One that another command has begun is followed like one's own.
@@ -114,7 +118,8 @@ impl Up {
         {
             return Ok(CommandStatus::Success);
         }
-        let job = self.to_job(context, &store, &id, gpu_box.as_ref()).await?;
+        let home_gib_max = BoxLimits::from_config(&config, Some(&id.team)).home_gib_max();
+        let job = self.to_job(context, &store, &id, gpu_box.as_ref(), home_gib_max).await?;
         if !context.global.json {
             self.print_home(context, &store, &config, gpu_box.as_ref(), &job).await;
         }
@@ -156,6 +161,7 @@ impl Up {
         store: &Store,
         id: &BoxId,
         gpu_box: Option<&GpuBox>,
+        home_gib_max: u32,
     ) -> Result<BoxJob, CommandError> {
         let mut job = match &self.gpu {
             Some(gpu) => BoxJob { gpu: to_keys(gpu), ..BoxJob::default() },
@@ -168,8 +174,10 @@ impl Up {
         job.gpu_box.until = until.as_ref().map(Timestamp::to_string);
         job.gpu_box.lasts = self.lasts.clone().or(job.gpu_box.lasts).filter(|_| until.is_none());
         job.gpu_box.idle = self.idle.clone().or(job.gpu_box.idle);
-        let size_gib = gpu_box.map(|gpu_box| gpu_box.home.size_gib);
-        job.gpu_box.home_gib = size_gib.or(self.home).or(job.gpu_box.home_gib).or(Some(HOME_GIB));
+        // The size is that of a new home: one that is there may be larger than what is allowed by now.
+        let size_gib = gpu_box.map(|gpu_box| gpu_box.home.size_gib.min(home_gib_max));
+        let default_gib = Some(HOME_GIB.min(home_gib_max));
+        job.gpu_box.home_gib = size_gib.or(self.home).or(job.gpu_box.home_gib).or(default_gib);
         job.gpu_box.public_key =
             if self.options.dry_run { NO_KEY.to_owned() } else { SshFolder::open()?.make_key(id)? };
         job.owner = self.owner.clone().or(job.owner);
@@ -198,7 +206,8 @@ impl Up {
         gpu_box: Option<&GpuBox>,
         job: &BoxJob,
     ) {
-        let size_gib = job.gpu_box.home_gib.unwrap_or(HOME_GIB);
+        let of_document = job.gpu_box.home_gib.unwrap_or(HOME_GIB);
+        let size_gib = gpu_box.map_or(of_document, |gpu_box| gpu_box.home.size_gib);
         if let Some(other) = self.home.filter(|home| gpu_box.is_some() && *home != size_gib) {
             screen::warn(format!("its home has {size_gib} GB already; --home {other}gb is for a new one"));
         }

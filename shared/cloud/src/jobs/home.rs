@@ -71,7 +71,7 @@ async fn sight(
     })
 }
 
-/// The snapshots that the home names, and those of its volume whose description says which state they hold.
+/// The snapshots that the home names, unless EC2 leaves one out twice, and those of its volume whose description says which state they hold.
 async fn snapshots(aws: &Aws, gpu_box: &GpuBox, volume: &ResourceId) -> Result<Vec<HomeSnapshot>, CallError> {
     let region = &gpu_box.region;
     let of_volume = Some(filter("volume-id", [volume.as_str()]));
@@ -90,6 +90,19 @@ async fn snapshots(aws: &Aws, gpu_box: &GpuBox, volume: &ResourceId) -> Result<V
             Ok(page.next_token)
         })
         .await?;
+    }
+    let is_missing = |one: &&HomeSnapshot| found.iter().all(|snapshot| snapshot.id != one.id);
+    let missing: Vec<&HomeSnapshot> = gpu_box.home.snapshots.iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        // As of a volume, one answer is not enough: nothing would lead to the snapshot of an earlier volume again.
+        tokio::time::sleep(AGAIN_AFTER).await;
+    }
+    for one in missing {
+        match aws.describe_snapshot(region, &one.id).await {
+            Ok(snapshot) => found.push(snapshot),
+            Err(error) if error.kind == CallErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
     let mut homes: Vec<HomeSnapshot> = Vec::new();
     for snapshot in found {

@@ -4,21 +4,27 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use jobs::boxes::{
-    BoxFacts, BoxHolder, BoxMachine, BoxRemoval, BoxTerms, GpuBox, HomeEffect, HomeFacts, HomeStep, HomeWait,
-    next_home, prefer_zone,
+    BoxAllowance, BoxFacts, BoxHolder, BoxInUse, BoxLimits, BoxMachine, BoxRemoval, BoxTerms, GpuBox, HomeEffect,
+    HomeFacts, HomeStep, HomeWait, TooManyBoxes, next_home, prefer_zone,
 };
 use jobs::{Job, JobMachine, MachineSight, Phase, Ranking};
 use model::id::{Region, ResourceId};
 use model::instance::InstanceState;
+use model::observation::{Gap, GapKind};
 use ports::{CallError, JobCloud, StoreError, Versioned};
 
 use super::facts::KnownDocuments;
-use super::{JobRunDocuments, JobsRun};
+use super::{JobRunDocuments, JobsRun, was_launched};
+use crate::AT_ONCE;
 
 /// More steps than a home ever needs in one run.
 const STEPS_MAX: usize = 24;
+
+/// The most boxes of a team that are read to count those of a person.
+const BOXES_MAX: usize = 1_000;
 
 /// EC2 makes a volume within seconds. The run waits for it, because a person does.
 const VOLUME_POLL: Duration = Duration::from_secs(2);
@@ -107,11 +113,68 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         if gpu_box.region != region {
             return Ok(BoxFacts::Elsewhere(gpu_box.region));
         }
-        match gpu_box.taken_by(&job.job, now) {
-            Err(holder) => self.await_holder(holder).await,
-            Ok(taken) if taken == gpu_box || !self.may_act(job) => Ok(held),
-            Ok(taken) => self.write_box(job, taken, etag.as_deref()).await.map(|_| held),
+        let taken = match gpu_box.taken_by(&job.job, now) {
+            Err(holder) => return self.await_holder(holder).await,
+            Ok(_) if !self.may_act(job) => return Ok(held),
+            Ok(taken) => GpuBox { last_job: Some(job.job.clone()), ..taken },
+        };
+        // Its next machine is that of a box that was up.
+        let is_held = gpu_box.is_held_by(&job.job);
+        if is_held && was_launched(job) {
+            return Ok(held);
         }
+        let _exclusive = self.box_takes.lock().await;
+        let mut too_many = self.find_too_many(job).await?;
+        if too_many.is_none() && !is_held {
+            self.write_box(job, taken, etag.as_deref()).await?;
+            // Another run may have counted at the same moment, and taken another box of this person: each that sees the other gives up.
+            too_many = self.find_too_many(job).await?;
+        }
+        Ok(too_many.map_or(held, BoxFacts::TooMany))
+    }
+
+    /// Counts the other boxes of the job's owner that are up, by the documents that only this function writes: each has a job that holds it.
+    async fn find_too_many(&self, job: &Job) -> Result<Option<TooManyBoxes>, Later> {
+        let team = &job.job.team;
+        let mut names = self.run.store.boxes_of_team(team).await?;
+        names.retain(|name| name != job.job.name());
+        if names.len() > BOXES_MAX {
+            let error = format!(
+                "the team {team} has more than {BOXES_MAX} boxes, so those of {} cannot be counted, and {} is not brought up. Remove those \
+                 that nobody needs:  curfew box ls, curfew box rm",
+                job.owner.as_deref().unwrap_or("no owner"),
+                job.job
+            );
+            self.gap(Gap::new(self.run.cloud.home(), "s3:ListBucket", error, GapKind::Part));
+            return Err(Later::NotYet);
+        }
+        let reads = stream::iter(names).map(|name| self.read_box_in_use(job, name));
+        let read: Vec<Option<BoxInUse>> = reads.buffered(AT_ONCE).try_collect().await?;
+        let others: Vec<BoxInUse> = read.into_iter().flatten().collect();
+        match BoxLimits::from_config(self.config, Some(team)).judge_one_more(job.owner.as_deref(), &others) {
+            BoxAllowance::Allowed => Ok(None),
+            BoxAllowance::Later => Err(Later::NotYet),
+            BoxAllowance::Refused(too_many) => Ok(Some(too_many)),
+        }
+    }
+
+    /// `None`: the box is down, or is being removed.
+    async fn read_box_in_use(&self, job: &Job, name: String) -> Result<Option<BoxInUse>, Later> {
+        let team = &job.job.team;
+        let read = self.run.store.read_box(team, &name).await?.value;
+        let Some(holder) = read.and_then(|gpu_box| gpu_box.holder) else { return Ok(None) };
+        let Some(by) = self.run.store.read_job(&holder.job).await?.value else {
+            let error = format!(
+                "the box {team}/{name} is held by the job {}, which has no state.json, so {} is not brought up. Terminate any instance with \
+                 the tag curfew:job={}, and delete the holder from the document of the box",
+                holder.job, job.job, holder.job
+            );
+            self.gap(Gap::new(self.run.cloud.home(), "s3:GetObject", error, GapKind::Part));
+            return Err(Later::NotYet);
+        };
+        let is_ending = matches!(by.phase, Phase::Ended(_));
+        let in_use = BoxInUse { name: format!("{team}/{name}"), owner: by.owner.clone(), is_ending };
+        Ok(Some(in_use).filter(|_| !by.is_removal()))
     }
 
     /// Another job holds the box. One that is over gives it back as soon as its machine is gone.

@@ -218,6 +218,10 @@ impl ReconcilerDocuments for Account<'_> {
         unreachable!("{NO_BOXES}")
     }
 
+    async fn boxes_of_team(&self, _: &TeamName) -> Read<Vec<String>> {
+        unreachable!("{NO_BOXES}")
+    }
+
     async fn read_box(&self, _: &TeamName, _: &str) -> Read<Versioned<Option<GpuBox>>> {
         unreachable!("{NO_BOXES}")
     }

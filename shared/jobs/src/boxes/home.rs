@@ -228,7 +228,8 @@ impl Home {
         self.snapshots.iter().find(|one| one.completed && one.of == volume.state()).map(|one| &one.id)
     }
 
-    /// The home with what EC2 says of its snapshots; `None` if that is nothing new.
+    /// The home with what EC2 says of its snapshots; `None` if that is nothing new. One that is missing there is gone: whoever reads the facts
+    /// asks twice.
     fn learn(&self, seen: &[HomeSnapshot]) -> Option<Self> {
         let mut snapshots: Vec<HomeSnapshot> = seen.to_vec();
         snapshots.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));

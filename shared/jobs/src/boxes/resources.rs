@@ -75,6 +75,7 @@ mod tests {
             region: "us-east-1".into(),
             made_at: Timestamp::UNIX_EPOCH,
             holder: None,
+            last_job: None,
             down_since: None,
             home: Home::new(200),
         }

@@ -8,7 +8,7 @@ use model::reply_link::EndingBox;
 use serde::{Deserialize, Serialize};
 
 use super::end::WARNED_BEFORE;
-use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits, box_name};
+use super::{BoxHolder, BoxTimes, HomeWait, IdleLimits, TooManyBoxes, box_name};
 use crate::{AGENT_ENDS_BEFORE, Job, JobMachine, JobReservation, Phase};
 
 /// `[box]` of a spec.
@@ -117,6 +117,8 @@ pub enum BoxFacts {
     HeldBy(BoxHolder),
     /// Its home is in another region than the job.
     Elsewhere(Region),
+    /// Its owner has as many up as the configuration allows.
+    TooMany(TooManyBoxes),
     /// The job does not hold it any more, and has nothing left to do for its home.
     Free,
 }

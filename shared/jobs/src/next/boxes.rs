@@ -59,6 +59,7 @@ pub(super) fn tend(mut job: Job, facts: &JobFacts, now: Timestamp) -> ControlFlo
         Some(BoxFacts::Elsewhere(region)) => {
             format!("the home of the box is in {region}: name that region, or remove the box")
         }
+        Some(BoxFacts::TooMany(too_many)) => too_many.describe(),
         Some(BoxFacts::Free) | None => return ControlFlow::Break(stay(job, facts, now)),
     };
     ControlFlow::Break(over::end(job, JobResult::Failed, why, facts, now))

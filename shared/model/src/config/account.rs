@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use super::boxes::{box_idle, box_runtime, serialize_some};
 use super::checks;
 use super::disk_policy::DiskPolicy;
 use super::jobs::IdleAfter;
@@ -138,6 +139,18 @@ pub struct TeamConfig {
     /// The most USD an hour that one machine of the team's jobs may cost, within that of `[jobs]`.
     #[serde(deserialize_with = "checks::usd_per_hour")]
     pub usd_per_hour_max: Option<f64>,
+    /// The most boxes of one owner of the team that are up at once, within that of `[boxes]`, as the three after it.
+    #[serde(deserialize_with = "checks::boxes")]
+    pub boxes_per_owner_max: Option<u32>,
+    /// The longest life of a machine of its boxes.
+    #[serde(deserialize_with = "box_runtime", serialize_with = "serialize_some")]
+    pub box_runtime_max: Option<SignedDuration>,
+    /// The longest idle time after which a box of it ends.
+    #[serde(deserialize_with = "box_idle", serialize_with = "serialize_some")]
+    pub box_idle_max: Option<SignedDuration>,
+    /// The largest home of its boxes, in GiB.
+    #[serde(deserialize_with = "checks::home_gib")]
+    pub box_home_gib_max: Option<u32>,
     /// Instance profiles that the team's jobs may name, beyond the one that they get by themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instance_profiles: Vec<String>,

@@ -73,10 +73,19 @@ fn newly_limited(
     (from.is_none() && to.is_some() && *action != *NOTIFY).then_some("there was no budget to be over")
 }
 
+const DEARER_MACHINES: &str = "machines of jobs may be larger, or dearer";
+const LARGER_BOXES: &str = "boxes may be more, last longer, or have larger homes";
+
+/// The keys of a team that limit its boxes.
+const BOX_CEILINGS: [&str; 4] = ["boxes_per_owner_max", "box_runtime_max", "box_idle_max", "box_home_gib_max"];
+
 /// A ceiling of the machines of jobs is gone.
 fn no_longer_limited(key: &str, to: Option<&Value>) -> Option<&'static str> {
-    let is_ceiling = key.ends_with(".gpus_max") || key.ends_with(".usd_per_hour_max");
-    (is_ceiling && to.is_none()).then_some("machines of jobs may be larger, or dearer")
+    let is_gone = |keys: &[&str]| to.is_none() && keys.iter().any(|name| key.ends_with(&format!(".{name}")));
+    if is_gone(&["gpus_max", "usd_per_hour_max"]) {
+        return Some(DEARER_MACHINES);
+    }
+    is_gone(&BOX_CEILINGS).then_some(LARGER_BOXES)
 }
 
 /// Returns the value in force for a team that does not set this key itself.
@@ -128,7 +137,10 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         list if ALLOW_LISTS.contains(&list) => {
             (has_more(from, to), "jobs and triggers of the team may use more of the account")
         }
-        "gpus_max" | "usd_per_hour_max" => (rises, "machines of jobs may be larger, or dearer"),
+        "gpus_max" | "usd_per_hour_max" => (rises, DEARER_MACHINES),
+        "per_owner_max" | "boxes_per_owner_max" | "home_gib_max" | "box_home_gib_max" => (rises, LARGER_BOXES),
+        "runtime_max" | "box_runtime_max" | "idle_max" | "box_idle_max" => (length(to) > length(from), LARGER_BOXES),
+        "idle_min" => (length(to) < length(from), "boxes may end sooner"),
         "confirm_above_usd" => (rises, "dearer jobs are submitted without a question"),
         "teams" => {
             (becomes("any".into()), "every folder of the inbox makes jobs, not only those of the teams named here")
@@ -303,6 +315,17 @@ mod tests {
         check(gpus, "", &["jobs.gpus_max: 1 -> - !"]);
         check(usd, "[teams.a]", &["teams.a.usd_per_hour_max: 2.5 -> - !"]);
         check("", "[jobs]\nconfirm_above_usd = 500", &["jobs.confirm_above_usd: 100 -> 500 !"]);
+        let boxes = "[boxes]\nper_owner_max = 3\nruntime_max = \"12h\"\nidle_min = \"5m\"";
+        check(
+            "",
+            boxes,
+            &[
+                "boxes.per_owner_max: 2 -> 3 !",
+                "boxes.runtime_max: \"1d\" -> \"12h\"",
+                "boxes.idle_min: \"15m\" -> \"5m\" !",
+            ],
+        );
+        check("[teams.a]\nbox_idle_max = \"1h\"", "[teams.a]", &["teams.a.box_idle_max: \"1h\" -> - !"]);
     }
 
     #[test]

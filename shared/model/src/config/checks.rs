@@ -118,6 +118,16 @@ pub(super) fn gpus<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     WholeNumber::<u32, 0, 16>::deserialize(deserializer).map(|gpus| Some(gpus.0))
 }
 
+/// Boxes of one owner; with 0 nobody brings one up.
+pub(super) fn boxes<'de, D: Deserializer<'de>, T: From<u32>>(deserializer: D) -> Result<T, D::Error> {
+    WholeNumber::<u32, 0, 100>::deserialize(deserializer).map(|boxes| boxes.0.into())
+}
+
+/// The size of a volume of gp3, in GiB (EBS user guide, "General Purpose SSD volumes").
+pub(super) fn home_gib<'de, D: Deserializer<'de>, T: From<u32>>(deserializer: D) -> Result<T, D::Error> {
+    WholeNumber::<u32, 1, 65_536>::deserialize(deserializer).map(|size| size.0.into())
+}
+
 /// Discounts by family.
 pub(super) fn discounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
     #[derive(Deserialize)]

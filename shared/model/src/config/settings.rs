@@ -205,6 +205,7 @@ mod tests {
         [file_systems]
         [sagemaker]
         [jobs]
+        [boxes]
         [account]
         [report]
         [notify]

@@ -152,6 +152,23 @@ fn the_machines_of_jobs_have_a_ceiling() {
 }
 
 #[test]
+fn boxes_have_limits_by_default() {
+    let check = |text: &str| {
+        let config = Config::read(text).unwrap();
+        assert_eq!(Config::read(&Settings::from_config(&config).to_string()), Ok(config.clone()), "{text}");
+        config
+    };
+    assert_snapshot!(serde_json::to_string(&check("").boxes).unwrap(), @r#"{"per_owner_max":2,"runtime_max":"1d","idle_min":"15m","idle_max":"4h","home_gib_max":1024}"#);
+    let team =
+        "[teams.a]\nboxes_per_owner_max = 0\nbox_runtime_max = \"8h\"\nbox_idle_max = \"1h\"\nbox_home_gib_max = 50";
+    assert_eq!(check(team).teams["a"].box_runtime_max, Some(jiff::SignedDuration::from_hours(8)));
+    assert_snapshot!(refusal("[boxes]\nper_owner_max = -1\n"), @"config/curfew.toml, line 2, column 17, key `boxes.per_owner_max`: write a whole number from 0 to 100, not -1");
+    assert_snapshot!(refusal("[boxes]\nruntime_max = \"10m\"\n"), @"config/curfew.toml, line 2, column 15, key `boxes.runtime_max`: `10m` is not possible; write 15m to 7d");
+    assert_snapshot!(refusal("[teams.a]\nbox_idle_max = \"2d\"\n"), @"config/curfew.toml, line 2, column 16, key `teams.a.box_idle_max`: `2d` is not possible; write 5m to 1d");
+    assert_snapshot!(refusal("[boxes]\nhome_gib_max = 0\n"), @"config/curfew.toml, line 2, column 16, key `boxes.home_gib_max`: write a whole number from 1 to 65536, not 0");
+}
+
+#[test]
 fn profiles_are_allowed_team_by_team() {
     assert_snapshot!(refusal("[jobs]\ninstance_profiles = [\"training\"]\n"), @r#"config/curfew.toml, line 2, column 21, key `jobs.instance_profiles`: each team has a list of its own: allow "training" under [teams.<name>] instance_profiles, for the teams that need it"#);
     assert_snapshot!(refusal("[jobs]\nshared_role = \"always\"\n"), @"config/curfew.toml, line 2, column 15, key `jobs.shared_role`: `always` is none of `deny`, `allow`");

@@ -151,7 +151,8 @@ mod tests {
         check(
             "[teams.a]\nbudget = 1",
             "there is no key `budget`; there are `mode`, `local_disk`, `email`, `monthly_budget_usd`, `notify_at_percent`, \
-             `over_budget`, `gpus_max`, `usd_per_hour_max`, `instance_profiles`, `subnets`, `security_groups`, `images`, \
+             `over_budget`, `gpus_max`, `usd_per_hour_max`, `boxes_per_owner_max`, `box_runtime_max`, \
+             `box_idle_max`, `box_home_gib_max`, `instance_profiles`, `subnets`, `security_groups`, `images`, \
              `buckets`, `idle_after`",
         );
         check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");

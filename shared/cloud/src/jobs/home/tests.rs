@@ -23,6 +23,7 @@ fn gpu_box(uses: u32) -> GpuBox {
         region: "us-east-1".into(),
         made_at: now(),
         holder: None,
+        last_job: None,
         down_since: None,
         home: Home { volume: Some(volume), ..Home::new(200) },
     }
@@ -67,6 +68,34 @@ async fn a_snapshot_counts_by_its_description() {
     let found = observe_home(&aws, &home, now()).await.unwrap().snapshots.unwrap();
     let ids: Vec<(&str, bool)> = found.iter().map(|one| (one.id.as_str(), one.completed)).collect();
     assert_eq!(ids, [("snap-3", true)]);
+}
+
+/// EC2 leaves the named snapshot of an earlier volume out of its lists, and answers this about its id.
+async fn snapshots_after_an_omission(by_id: fn() -> ReplayAnswer) -> Result<Option<Vec<String>>, CallErrorKind> {
+    let mut home = gpu_box(3);
+    let of = HomeState { volume: 1, uses: 4 };
+    home.home.snapshots = vec![HomeSnapshot { id: "snap-1".into(), of, at: now(), completed: true }];
+    let (aws, _) = aws(move |call: &ReplayedCall| match call.name.as_str() {
+        "DescribeVolumes" => page_of("volumeSet", &[volume_xml("vol-1", "available", &[], "")], None),
+        _ if call.parameters.iter().any(|parameter| parameter == "SnapshotId.1=snap-1") => by_id(),
+        _ => page_of("snapshotSet", &[], None),
+    });
+    let seen = observe_home(&aws, &home, now()).await.map_err(|error| error.kind)?;
+    Ok(seen.snapshots.map(|found| found.into_iter().map(|one| one.id.to_string()).collect()))
+}
+
+#[tokio::test]
+async fn one_answer_makes_no_snapshot_forgotten() {
+    let there = || {
+        let own = gpu_box(3).describe_snapshot(HomeState { volume: 1, uses: 4 });
+        let written = "Curfew: vol-1 before its deletion, by run-1";
+        page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-1", "completed", &[]).replace(written, &own)], None)
+    };
+    assert_eq!(snapshots_after_an_omission(there).await, Ok(Some(vec!["snap-1".to_owned()])));
+    let gone = || ReplayAnswer::error("InvalidSnapshot.NotFound", "No");
+    assert_eq!(snapshots_after_an_omission(gone).await, Ok(Some(Vec::new())));
+    let empty = || page_of("snapshotSet", &[], None);
+    assert!(snapshots_after_an_omission(empty).await.is_err(), "EC2 does not say that it is gone");
 }
 
 #[tokio::test]

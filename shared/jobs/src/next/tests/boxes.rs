@@ -3,7 +3,9 @@
 use model::instance::InstanceState;
 
 use super::fixture::*;
-use crate::boxes::{BoxFacts, BoxHolder, BoxState, BoxTerms, ExtendRequest, MountedHome};
+use crate::boxes::{
+    BoxAllowance, BoxFacts, BoxHolder, BoxInUse, BoxLimits, BoxState, BoxTerms, ExtendRequest, MountedHome,
+};
 use crate::*;
 
 /// A job as a box that is to end seven hours after noon, an hour before its machine.
@@ -46,6 +48,14 @@ fn ended(job: &Job) -> (JobResult, &str) {
     (end.result, &end.why)
 }
 
+/// Two others of its owner are up.
+pub(super) fn too_many() -> BoxFacts {
+    let up = ["a", "b"].map(|name| BoxInUse { name: format!("vision/{name}"), owner: None, is_ending: false });
+    let limits = BoxLimits::from_config(&model::config::Config::default(), None);
+    let BoxAllowance::Refused(too_many) = limits.judge_one_more(None, &up) else { panic!("two are up") };
+    BoxFacts::TooMany(too_many)
+}
+
 fn before_launch(gpu_box: Option<BoxFacts>) -> (Job, Vec<Effect>) {
     let mut given = submitted();
     given.job = of(given.job);
@@ -62,6 +72,12 @@ fn it_has_the_box_before_it_has_a_machine() {
     let (refused, _) = before_launch(Some(BoxFacts::HeldBy(holder)));
     let (result, why) = ended(&refused);
     assert!(result == JobResult::Failed && why.contains("already up since 2026-09-01T12:00:00Z"), "{why}");
+    let (refused, effects) = before_launch(Some(too_many()));
+    let (result, why) = ended(&refused);
+    assert!(
+        result == JobResult::Failed && why.contains("curfew box down vision/a") && effects.len() == 1,
+        "{why} {effects:?}"
+    );
     let (elsewhere, _) = before_launch(Some(BoxFacts::Elsewhere("eu-west-1".into())));
     assert!(ended(&elsewhere).1.contains("eu-west-1"));
 }

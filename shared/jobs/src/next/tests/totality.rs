@@ -127,6 +127,7 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
         Some(boxes::BoxFacts::Held { home: None, wait: None }),
         Some(boxes::BoxFacts::HeldBy(holder())),
         Some(boxes::BoxFacts::Elsewhere("eu-west-1".into())),
+        Some(super::boxes::too_many()),
         Some(boxes::BoxFacts::Free),
     ]);
     let extend = proptest::option::of(proptest::option::of(any_moment()));

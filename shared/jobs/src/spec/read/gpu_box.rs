@@ -2,34 +2,39 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::duration;
+use model::duration::format_exact_duration;
+use model::id::TeamName;
 
 use crate::ATTEMPT_MIN;
 use crate::boxes::report::is_public_key;
-use crate::boxes::{BoxRemoval, BoxTerms, HOME_GIB};
+use crate::boxes::{BoxLimits, BoxRemoval, BoxTerms, HOME_GIB};
+use crate::machine_ceiling::Ceiling;
 use crate::spec::judge::SpecValidator;
 use crate::spec::written::RawSpec;
 
 /// The life of a box whose spec names no end: a working day.
 const LASTS: SignedDuration = SignedDuration::from_hours(10);
 
-/// The longest life of a machine of a box, and the default.
-pub(super) const BOX_RUNTIME_MAX: SignedDuration = SignedDuration::from_hours(24);
-
 /// The idle time after which a box ends, if its spec names none: longer than a lunch.
 const IDLE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Shorter, it would end while somebody reads; longer, it is no limit.
-const IDLE_MIN: SignedDuration = SignedDuration::from_mins(15);
-const IDLE_MAX: SignedDuration = SignedDuration::from_hours(4);
+/// The key of the limit of `idle` from below.
+const IDLE_MIN: &str = "`[boxes] idle_min`";
 
-/// The largest home, in GiB. It is a ceiling of Curfew's: EBS would take 64 TiB.
-const HOME_GIB_MAX: u32 = 1_024;
+const NO_SSH: &str =
+    "`[jobs] ssh` of the configuration is false, so nobody could log in to a box; submit a job with a command";
 
 impl SpecValidator<'_> {
     /// Reads the terms of a box, and refuses what only a job with a command has.
-    pub(super) fn gpu_box(&mut self, written: &RawSpec, now: Timestamp) -> Option<BoxTerms> {
+    pub(super) fn gpu_box(
+        &mut self,
+        written: &RawSpec,
+        team: Option<&TeamName>,
+        config: &Config,
+        now: Timestamp,
+    ) -> Option<BoxTerms> {
         let gpu_box = written.gpu_box.as_ref()?;
+        let limits = BoxLimits::from_config(config, team);
         self.no_command_job(written);
         let remove = match gpu_box.remove.as_deref() {
             None => None,
@@ -40,6 +45,9 @@ impl SpecValidator<'_> {
                 None
             }
         };
+        if remove.is_none() && !config.jobs.ssh {
+            self.refuse(&["box"], NO_SSH);
+        }
         match gpu_box.public_key.as_deref() {
             None if remove.is_some() => {}
             Some(key) if is_public_key(key) => {}
@@ -52,26 +60,31 @@ impl SpecValidator<'_> {
             }
         }
         let until = self.moment(&["box", "until"], gpu_box.until.as_deref(), now);
-        let lasts = gpu_box.lasts.unwrap_or(LASTS);
+        let lasts = gpu_box.lasts.unwrap_or(LASTS.min(limits.runtime.most));
         if gpu_box.lasts.is_some() && gpu_box.until.is_some() {
             self.refuse(&["box", "for"], "`until` says the same in another way; leave one of them out");
         }
-        self.between(&["box", "for"], gpu_box.lasts, [ATTEMPT_MIN, BOX_RUNTIME_MAX]);
-        if let Some(until) = until.filter(|until| until.duration_since(now) > BOX_RUNTIME_MAX) {
-            let most = duration::format_exact_duration(BOX_RUNTIME_MAX);
-            self.refuse(
-                &["box", "until"],
-                &format!("{until} is too late (it is {now:.0}); a box lasts {most} at most"),
-            );
+        self.within(&["box", "for"], gpu_box.lasts, (ATTEMPT_MIN, None), &limits.runtime);
+        if let Some(until) = until.filter(|until| until.duration_since(now) > limits.runtime.most) {
+            let Ceiling { most, key } = &limits.runtime;
+            let most = format_exact_duration(*most);
+            let problem = format!("{until} is too late (it is {now:.0}): {key} of the configuration is {most}");
+            self.refuse(&["box", "until"], &problem);
         }
-        self.between(&["limits", "max_runtime"], written.limits.max_runtime, [ATTEMPT_MIN, BOX_RUNTIME_MAX]);
-        self.between(&["box", "idle"], gpu_box.idle, [IDLE_MIN, IDLE_MAX]);
-        let home_gib = self.some(&["box", "home_gib"], gpu_box.home_gib, HOME_GIB, [1, HOME_GIB_MAX]);
+        self.within(&["limits", "max_runtime"], written.limits.max_runtime, (ATTEMPT_MIN, None), &limits.runtime);
+        self.within(&["box", "idle"], gpu_box.idle, (limits.idle_min, Some(IDLE_MIN)), &limits.idle);
+        let Ceiling { most, key } = &limits.home_gib;
+        let home_gib = gpu_box.home_gib.unwrap_or(HOME_GIB.min(*most));
+        if !(1..=*most).contains(&home_gib) {
+            let problem =
+                format!("a home of {home_gib} GiB is not possible; write 1 to {most}: {key} of the configuration");
+            self.refuse(&["box", "home_gib"], &problem);
+        }
         let until = until.or_else(|| now.checked_add(lasts).ok()).unwrap_or(now);
         Some(BoxTerms {
             public_key: gpu_box.public_key.clone().or(remove.map(|_| String::new()))?,
             home_gib,
-            idle_seconds: gpu_box.idle.unwrap_or(IDLE).as_secs(),
+            idle_seconds: gpu_box.idle.unwrap_or(IDLE.clamp(limits.idle_min, limits.idle.most)).as_secs(),
             until: Timestamp::from_second(until.as_second()).unwrap_or(until),
             remove,
         })
@@ -103,6 +116,21 @@ impl SpecValidator<'_> {
         }
     }
 
+    /// Refuses a duration that the configuration does not allow, with the key of the limit.
+    fn within(
+        &mut self,
+        path: &[&str],
+        length: Option<SignedDuration>,
+        (least, least_key): (SignedDuration, Option<&str>),
+        Ceiling { most, key }: &Ceiling<SignedDuration>,
+    ) {
+        let Some(length) = length.filter(|length| !(least..=*most).contains(length)) else { return };
+        let key = if length > *most { Some(key.as_str()) } else { least_key };
+        let limit = key.map(|key| format!(": {key} of the configuration")).unwrap_or_default();
+        let [length, least, most] = [length, least, *most].map(format_exact_duration);
+        self.refuse(path, &format!("{length} is not possible; write {least} to {most}, or leave it out{limit}"));
+    }
+
     /// Reads a duration between two, both included.
     pub(super) fn between(
         &mut self,
@@ -112,7 +140,7 @@ impl SpecValidator<'_> {
     ) -> Option<SignedDuration> {
         let out_of_range = length.filter(|length| !(least..=most).contains(length));
         if let Some(written) = out_of_range {
-            let [written, least, most] = [written, least, most].map(duration::format_exact_duration);
+            let [written, least, most] = [written, least, most].map(format_exact_duration);
             self.refuse(path, &format!("{written} is not possible; write {least} to {most}, or leave it out"));
         }
         length
@@ -120,6 +148,6 @@ impl SpecValidator<'_> {
 }
 
 /// The limit of a box that names none.
-pub(super) fn default_box_runtime(config: &Config) -> SignedDuration {
-    BOX_RUNTIME_MAX.min(config.lifetime.max)
+pub(super) fn default_box_runtime(config: &Config, team: Option<&TeamName>) -> SignedDuration {
+    BoxLimits::from_config(config, team).runtime.most.min(config.lifetime.max)
 }

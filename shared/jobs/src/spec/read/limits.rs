@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::{Config, JOB_IDLE_MAX, JOB_IDLE_MIN};
+use model::id::TeamName;
 use model::money::Amount;
 use model::{duration, moment};
 
@@ -22,7 +23,7 @@ impl SpecValidator<'_> {
         share
     }
 
-    pub(super) fn max_runtime(&mut self, written: &RawSpec, config: &Config) -> i64 {
+    pub(super) fn max_runtime(&mut self, written: &RawSpec, team: Option<&TeamName>, config: &Config) -> i64 {
         let limits = &written.limits;
         let path = ["limits", "max_runtime"];
         let least = duration::format_duration(ATTEMPT_MIN);
@@ -43,7 +44,7 @@ impl SpecValidator<'_> {
             }
             _ => {}
         }
-        let default = if written.gpu_box.is_some() { default_box_runtime(config) } else { config.lifetime.max };
+        let default = if written.gpu_box.is_some() { default_box_runtime(config, team) } else { config.lifetime.max };
         limits.max_runtime.unwrap_or(default).as_secs()
     }
 
