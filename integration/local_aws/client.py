@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from . import shared_models  # noqa: F401  (before Moto)
 from .admin_api import REGION, BackDoor, stored_object
 from .in_process import sender
 
