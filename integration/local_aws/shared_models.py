@@ -1,4 +1,4 @@
-"""botocore reads the models of AWS anew for each session, and Moto for itself: those of EC2, of 4 MB, five times before the first call. Here each
+"""botocore reads the models of AWS anew for each session, and Moto for itself: those of EC2 several times before the first call. Here each
 file is read once in a process. Imported before Moto, which makes sessions when it is imported."""
 
 from __future__ import annotations
