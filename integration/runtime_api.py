@@ -26,6 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
+from blocking_server import BlockingServer
 from moved_clock import MovedClock
 
 _ROOT = "/2018-06-01/runtime"
@@ -206,6 +207,10 @@ class Function:
         }
 
 
+class _Server(BlockingServer, ThreadingHTTPServer):
+    pass
+
+
 class _RuntimeApi:
     """The Runtime API of one process. A new process gets a new one, so that no late request is mistaken."""
 
@@ -218,10 +223,10 @@ class _RuntimeApi:
         self._state = "starting"  # then idle, busy, idle, ..., and at last why it ended
         self._changed = threading.Condition()
         self._began = time.monotonic()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._server.block_on_close = False
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
     @property

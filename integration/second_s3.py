@@ -62,6 +62,12 @@ class BesideS3:
     def client(self, service: str, region: str = REGION) -> Any:
         return self._s3 if service == "s3" else self._aws.client(service, region)
 
+    def object(self, bucket: str, key: str) -> bytes | None:
+        try:
+            return self._s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        except self._s3.exceptions.NoSuchKey:
+            return None
+
     def environment(self, region: str = REGION) -> dict[str, str]:
         # "Service-specific endpoints" (AWS SDKs and Tools reference guide).
         # Its identity is no temporary one, and a token that it did not give is refused.

@@ -10,13 +10,14 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
-from .admin_api import REGION, BackDoor
+from . import shared_models  # noqa: F401  (before Moto)
+from .admin_api import REGION, BackDoor, stored_object
 from .in_process import sender
 
 ACCOUNT = "123456789012"  # moto's
@@ -45,7 +46,7 @@ class LocalAws:
         return lambda *given, **named: self._asked(name, method, *given, **named)
 
     def _asked(self, name: str, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        _, *positional = inspect.signature(method).parameters
+        _, *positional = _signature(method).parameters
         body = json.dumps(dict(zip(positional, given), **named), default=datetime.isoformat).encode()
         if self._proxy is not None:
             answer = self._proxy.control(name, body)
@@ -76,8 +77,8 @@ class LocalAws:
             endpoint_url=self.endpoint,
             aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-            # A test that injects one fault wants to see it, not the retry after it.
-            config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+            # A test that injects one fault wants to see it, not the retry after it. botocore composes its own name anew for each call.
+            config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, user_agent="tests"),
         )
         if self._proxy is not None:
             client.meta.events.register("before-send", sender(self._proxy))
@@ -147,6 +148,16 @@ class LocalAws:
     def volume(self, volume_id: str, region: str = REGION) -> dict[str, Any]:
         return self.client("ec2", region).describe_volumes(VolumeIds=[volume_id])["Volumes"][0]
 
+    def object(self, bucket: str, key: str) -> bytes | None:
+        """Its newest version. In this process it is read where Moto keeps it, for tests wait for many an object by asking for it again and again."""
+        if self._proxy is not None:
+            return stored_object(bucket, key)
+        client = self.client("s3")
+        try:
+            return client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        except client.exceptions.NoSuchKey:
+            return None
+
     def instance(self, instance_id: str, region: str = REGION) -> dict[str, Any]:
         found = self.client("ec2", region).describe_instances(InstanceIds=[instance_id])
         return found["Reservations"][0]["Instances"][0]
@@ -184,6 +195,11 @@ class LocalAws:
         for first in range(0, len(data), _PUT_METRIC_DATA_MAX):
             page = data[first : first + _PUT_METRIC_DATA_MAX]
             self.client("cloudwatch", region).put_metric_data(Namespace=namespace, MetricData=page)
+
+
+@cache
+def _signature(method: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(method)
 
 
 def _tag_specifications(resource_type: str, tags: dict[str, str]) -> list[dict[str, Any]]:

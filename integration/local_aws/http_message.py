@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.client import responses as reason_phrases
 from socket import socket
 from typing import Any, Callable
@@ -40,11 +41,11 @@ class Request:
         path = environ.get("PATH_INFO", "/").encode("latin-1").decode("utf-8", "replace")
         return cls(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), headers, body, environ)
 
-    @property
+    @cached_property
     def query_parameters(self) -> dict[str, str]:
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
-    @property
+    @cached_property
     def form(self) -> dict[str, str]:
         """The parameters of a query-protocol call (`Action=DescribeInstances&Filter.1.Name=...`)."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))

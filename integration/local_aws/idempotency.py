@@ -36,7 +36,7 @@ class ClientTokens:
         self._answers.clear()
 
     def carry_out(self, call: AwsCall, request: Request, act: Callable[[], Response]) -> Response:
-        form = request.form if call.action in _ACTIONS else {}
+        form = dict(request.form) if call.action in _ACTIONS else {}
         token = form.pop("ClientToken", "")
         if not token:
             return act()

@@ -14,8 +14,6 @@ import traceback
 from collections.abc import Iterable
 from typing import Any, Callable
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-
 from . import (
     absence_errors,
     capacity_reservations,
@@ -28,6 +26,7 @@ from . import (
     ebs_listing,
     ec2_corrections,
     event_corrections,
+    fast_headers,
     fast_moto,
     file_systems,
     identity_corrections,
@@ -49,24 +48,12 @@ from .calls import Ledger, Violations
 from .commitments import SavingsPlans
 from .errors import error_response
 from .faults import DAMAGED, Rule, RuleBook
-from .http_message import Request, Response, call_wsgi
+from .http_message import Request, Response
 from .idempotency import ClientTokens
+from .moto_services import MotoServices
 from .price_list import PriceList
 from .service_quotas import Quotas
 from .stacks import Stacks
-
-
-class _Moto(DomainDispatcherApplication):
-    """Moto reads its own directory for every request, which took most of the time of one; the host alone decides."""
-
-    def __init__(self, create_app: Callable[[str], Any]) -> None:
-        super().__init__(create_app)
-        self._backends: dict[str | None, Any] = {}
-
-    def get_backend_for_host(self, host: str | None) -> Any:
-        if host not in self._backends:
-            self._backends[host] = super().get_backend_for_host(host)
-        return self._backends[host]
 
 
 class Proxy:
@@ -84,6 +71,7 @@ class Proxy:
         identity_corrections.apply()
         commitments.apply()
         fast_moto.apply()
+        fast_headers.apply()
         spot_prices.apply()
         capacity_reservations.apply()
         file_systems.apply()
@@ -100,7 +88,7 @@ class Proxy:
         self.sagemaker = sagemaker.SageMaker()
         self.launches = launch_refusals.Launches()
         self._tokens = ClientTokens()
-        self._moto = _Moto(create_backend_app)
+        self._moto = MotoServices()
         self._one_at_a_time = threading.RLock()
         self._account = 0  # A call that was still held up at a reset must not change the next account.
 
@@ -218,7 +206,7 @@ class Proxy:
 
     def _forward(self, request: Request, **environ: Any) -> Response:
         with self._one_at_a_time:
-            return call_wsgi(self._moto, request.as_environ(**environ))
+            return self._moto.answer(request.as_environ(**environ))
 
 
 def _damaged(fault: str, response: Response, request: Request) -> Response:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from blocking_server import BlockingServer
 from moto.moto_server.werkzeug_app import MotoRequestHandler
-from werkzeug.serving import make_server
+from werkzeug.serving import ThreadedWSGIServer
 
 from .client import LocalAws
 from .proxy import Proxy
@@ -30,6 +31,10 @@ class _QuietHandler(MotoRequestHandler):
     def connection_dropped(self, error: BaseException, environ: Any = None) -> None:
         """Without this the handler would wait for a next request on a connection that a fault has closed."""
         self.close_connection = True
+
+
+class _Server(BlockingServer, ThreadedWSGIServer):
+    pass
 
 
 @contextmanager
@@ -55,10 +60,10 @@ def check_calls(aws: LocalAws) -> None:
 @contextmanager
 def serving(proxy: Proxy, port: int = 0) -> Iterator[LocalAws]:
     """The same for a proxy that is there already, which outlives the `with` block."""
-    server = make_server("127.0.0.1", port, proxy, threaded=True, request_handler=_QuietHandler)
+    server = _Server("127.0.0.1", port, proxy, _QuietHandler)
     server.daemon_threads = True
     server.block_on_close = False  # a call held up by a `slow` rule must not hold up the end
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     aws = LocalAws(f"http://127.0.0.1:{server.server_port}", proxy)
     try:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 import training
 from fake_metadata import Metadata
@@ -84,10 +83,7 @@ class Job:
         self.s3.put_object(Bucket=BUCKET, Key=key, Body=body.encode() if isinstance(body, str) else body)
 
     def get(self, key: str) -> bytes | None:
-        try:
-            return self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
-        except ClientError:
-            return None
+        return self.aws.object(BUCKET, key)
 
     def document(self, name: str) -> dict[str, Any] | None:
         body = self.get(f"attempts/{NAME}/{name}")

@@ -214,7 +214,9 @@ class Account:
         self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
 
     def read(self, key: str) -> Any:
-        return json.load(self.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"])
+        found = self.aws.object(BUCKET, key)
+        # Where there is none S3 says so.
+        return json.loads(found if found is not None else self.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read())
 
     def keys(self, prefix: str = "") -> list[str]:
         listed = self.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
