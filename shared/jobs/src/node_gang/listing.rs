@@ -1,0 +1,203 @@
+//! The documents that one LIST of a launch's folder shows, as far as they were read. A document is written once, so what was read stays true.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{GangDocument, GangLaunch, GangMember, GangRound, GangStop, Node, NodeEnded, NodeExit, NodeReady};
+
+/// The content of a document that the LIST has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum DocumentSight<T> {
+    /// Not read yet: nothing follows from it but that it is there.
+    #[default]
+    Unread,
+    /// Read, and no document that a member can have written.
+    Unreadable,
+    Read(T),
+}
+
+impl<T> DocumentSight<T> {
+    #[must_use]
+    pub const fn read(&self) -> Option<&T> {
+        match self {
+            Self::Read(document) => Some(document),
+            Self::Unread | Self::Unreadable => None,
+        }
+    }
+}
+
+/// A document of the LIST.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Listed<T> {
+    /// The time at which S3 took it.
+    pub at: Timestamp,
+    pub content: DocumentSight<T>,
+}
+
+/// The documents of a round.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct GangRoundListing {
+    pub round: Option<Listed<GangRound>>,
+    pub ready: BTreeMap<Node, Listed<NodeReady>>,
+    pub ended: BTreeMap<Node, Listed<NodeEnded>>,
+}
+
+/// The documents of a launch, as one whole LIST has them. A key that is not here is absent; a LIST that failed is no listing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct GangListing {
+    pub members: BTreeMap<Node, Listed<GangMember>>,
+    pub beats: BTreeMap<Node, Timestamp>,
+    pub rounds: BTreeMap<u32, GangRoundListing>,
+    pub stop: Option<Listed<GangStop>>,
+    pub exits: BTreeMap<Node, Listed<NodeExit>>,
+}
+
+/// The parsed content of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GangContent {
+    Member(GangMember),
+    Round(GangRound),
+    Ready(NodeReady),
+    Ended(NodeEnded),
+    Stop(GangStop),
+    Exit(NodeExit),
+}
+
+impl GangListing {
+    /// The listing of all keys below the folder of a launch, each with the time at which S3 took it. Keys of nobody are left out.
+    #[must_use]
+    pub fn from_keys<'a>(gang: &GangLaunch, keys: impl IntoIterator<Item = (&'a str, Timestamp)>) -> Self {
+        let mut listing = Self::default();
+        for (key, at) in keys {
+            if let Some(document) = gang.parse(key) {
+                listing.add(document, at);
+            }
+        }
+        listing
+    }
+
+    /// Adds a document that the LIST has.
+    pub fn add(&mut self, document: GangDocument, at: Timestamp) {
+        const fn unread<T>(at: Timestamp) -> Listed<T> {
+            Listed { at, content: DocumentSight::Unread }
+        }
+        match document {
+            GangDocument::Member(node) => drop(self.members.insert(node, unread(at))),
+            GangDocument::Beat(node) => drop(self.beats.insert(node, at)),
+            GangDocument::Exit(node) => drop(self.exits.insert(node, unread(at))),
+            GangDocument::Stop => self.stop = Some(unread(at)),
+            GangDocument::Round(round) => self.rounds.entry(round).or_default().round = Some(unread(at)),
+            GangDocument::Ready { round, node } => {
+                self.rounds.entry(round).or_default().ready.insert(node, unread(at));
+            }
+            GangDocument::Ended { round, node } => {
+                self.rounds.entry(round).or_default().ended.insert(node, unread(at));
+            }
+        }
+    }
+
+    /// The documents whose content a decision may need. Heartbeats are never read for one.
+    #[must_use]
+    pub fn unread(&self) -> Vec<GangDocument> {
+        fn is_unread<T>(listed: &Listed<T>) -> bool {
+            matches!(listed.content, DocumentSight::Unread)
+        }
+        let members =
+            self.members.iter().filter(|(_, one)| is_unread(one)).map(|(node, _)| GangDocument::Member(*node));
+        let exits = self.exits.iter().filter(|(_, one)| is_unread(one)).map(|(node, _)| GangDocument::Exit(*node));
+        let stop = self.stop.iter().filter(|one| is_unread(one)).map(|_| GangDocument::Stop);
+        let rounds = self.rounds.iter().flat_map(|(round, listing)| {
+            let round = *round;
+            let own = listing.round.iter().filter(|one| is_unread(one)).map(move |_| GangDocument::Round(round));
+            let ready = listing.ready.iter().filter(|(_, one)| is_unread(one));
+            let ended = listing.ended.iter().filter(|(_, one)| is_unread(one));
+            own.chain(ready.map(move |(node, _)| GangDocument::Ready { round, node: *node }))
+                .chain(ended.map(move |(node, _)| GangDocument::Ended { round, node: *node }))
+        });
+        stop.chain(members).chain(rounds).chain(exits).collect()
+    }
+
+    /// Adds what was read of a document, `None`: no JSON of its kind. What does not pass its check is unreadable. Content of another kind, and of a
+    /// document that the LIST does not have, is ignored.
+    pub fn put(&mut self, gang: &GangLaunch, document: GangDocument, content: Option<GangContent>) {
+        fn fill<T>(listed: Option<&mut Listed<T>>, content: Option<T>) {
+            if let Some(listed) = listed {
+                listed.content = content.map_or(DocumentSight::Unreadable, DocumentSight::Read);
+            }
+        }
+        match (document, content) {
+            (GangDocument::Member(node), content) => {
+                let is_valid = |member: &GangMember| member.check().is_ok();
+                let member =
+                    content.and_then(|content| if let GangContent::Member(one) = content { Some(one) } else { None });
+                fill(self.members.get_mut(&node), member.filter(is_valid).map(GangMember::shown));
+            }
+            (GangDocument::Round(number), content) => {
+                let is_valid = |round: &GangRound| round.check(number, gang.nodes, gang.attempt).is_ok();
+                let round =
+                    content.and_then(|content| if let GangContent::Round(one) = content { Some(one) } else { None });
+                fill(self.rounds.get_mut(&number).and_then(|listing| listing.round.as_mut()), round.filter(is_valid));
+            }
+            (GangDocument::Ready { round, node }, content) => {
+                let ready =
+                    content.and_then(|content| if let GangContent::Ready(one) = content { Some(one) } else { None });
+                let listed = self.rounds.get_mut(&round).and_then(|listing| listing.ready.get_mut(&node));
+                fill(listed, ready.map(NodeReady::shown));
+            }
+            (GangDocument::Ended { round, node }, content) => {
+                let ended =
+                    content.and_then(|content| if let GangContent::Ended(one) = content { Some(one) } else { None });
+                fill(self.rounds.get_mut(&round).and_then(|listing| listing.ended.get_mut(&node)), ended);
+            }
+            (GangDocument::Stop, content) => {
+                let stop =
+                    content.and_then(|content| if let GangContent::Stop(one) = content { Some(one) } else { None });
+                let is_valid = |stop: &GangStop| stop.check(gang.nodes).is_ok();
+                fill(self.stop.as_mut(), stop.filter(is_valid).map(GangStop::shown));
+            }
+            (GangDocument::Exit(node), content) => {
+                let exit =
+                    content.and_then(|content| if let GangContent::Exit(one) = content { Some(one) } else { None });
+                fill(self.exits.get_mut(&node), exit.map(NodeExit::shown));
+            }
+            (GangDocument::Beat(_), _) => {}
+        }
+    }
+
+    /// The last sign of life of a node, by S3's clock.
+    pub(super) fn last_sign(&self, node: Node) -> Option<Timestamp> {
+        let joined = self.members.get(&node).map(|member| member.at);
+        joined.max(self.beats.get(&node).copied())
+    }
+
+    /// The latest round that any member has made.
+    pub(super) fn latest_round(&self) -> Option<(u32, &GangRoundListing)> {
+        self.rounds.iter().rev().find(|(_, listing)| listing.round.is_some()).map(|(round, listing)| (*round, listing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node_gang::StopCause;
+    use crate::node_gang::tests::{at, gang, member};
+
+    #[test]
+    fn what_a_check_refuses_is_unreadable_and_not_absent() {
+        let gang = gang(2);
+        let keys = [GangDocument::Stop, GangDocument::Member(1), GangDocument::Beat(1), GangDocument::Round(0)];
+        let keys: Vec<String> = keys.iter().map(|document| gang.key(*document)).collect();
+        let foreign = format!("{}member/2.json", gang.folder());
+        let all = keys.iter().chain([&foreign]).map(|key| (key.as_str(), at(0)));
+        let mut listing = GangListing::from_keys(&gang, all);
+        assert_eq!(listing.unread(), [GangDocument::Stop, GangDocument::Member(1), GangDocument::Round(0)]);
+        let stop = GangStop { cause: StopCause::Lost, node: 2, until: at(0), why: String::new() };
+        listing.put(&gang, GangDocument::Stop, Some(GangContent::Stop(stop)));
+        listing.put(&gang, GangDocument::Member(1), Some(GangContent::Member(member(1))));
+        listing.put(&gang, GangDocument::Round(0), None);
+        assert!(matches!(&listing.stop, Some(Listed { content: DocumentSight::Unreadable, .. })));
+        assert_eq!(listing.members[&1].content.read(), Some(&member(1)));
+        assert_eq!((listing.unread().len(), listing.members.len()), (0, 1));
+    }
+}
