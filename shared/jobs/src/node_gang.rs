@@ -38,7 +38,7 @@ pub use documents::{
 pub use environment::{NodeEnvironment, node_variables};
 pub use keys::{GangDocument, GangLaunch, node_log_key, node_log_part_key, node_manifest_key, node_outputs_folder};
 pub use listing::{DocumentSight, GangContent, GangListing, GangRoundListing, Listed};
-pub use manifest::{MetadataShards, NodeManifest, TrackedStep};
+pub use manifest::{MetadataShards, NodeManifest};
 pub use restore::{RestorePlan, RestoreScope, restore_plan};
 pub use result::gang_result;
 pub use shards::{SHARDS_MAX, scan_metadata};

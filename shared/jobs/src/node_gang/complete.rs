@@ -2,19 +2,21 @@
 //!
 //! | layout | proof |
 //! |---|---|
-//! | torch's distributed checkpoints | every shard that a `.metadata` names is in some part, and there is a `.metadata` |
-//! | `DeepSpeed` | no gap in the ranks, as many on each node, and `latest` names this step or a later one |
-//! | Hugging Face, Accelerate | no gap in the states of randomness, as many on each node, and `trainer_state.json` |
-//! | verl, and `-<i>-of-<w>` | all of the number that the names say |
+//! | torch's distributed checkpoints | a part has every shard that a `.metadata` names |
+//! | `DeepSpeed` | the ranks have no gap, each node has as many, and `latest` names this step or a later one |
+//! | Hugging Face, Accelerate | the same of the random states, of all processes, and `trainer_state.json` |
+//! | verl, and `-<i>-of-<w>` | the parts have as many files as their names say |
 //! | Megatron's old layout | the tracker names this step or a later one |
 //!
-//! Any other layout proves nothing. There a step is verified if each node has files of it, or put an empty manifest for an earlier step too.
+//! Where such a proof fails without a contradiction, the step is unverified: a tracker that lags, a process whose random state no node has. No other
+//! layout proves anything. Its step is verified if each node has files of it, or put an empty manifest for an earlier step too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shards::{CountedFamily, Families, RankFamily, counted_family, dcp_rank, first_gap, rank_family};
-use super::{DocumentSight, GangLaunch, Node, NodeManifest, all_nodes};
+use super::shards::{CountedFamily, RankFamily, counted_family, dcp_rank, first_gap, rank_family, split_path};
+use super::{DocumentSight, GangLaunch, NODES_MIN, Node, NodeManifest, all_nodes};
 use crate::Checkpoint;
+use crate::checkpoints::Tracker;
 
 /// A step of a gang.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +52,9 @@ pub fn step_is_complete(
         let why = format!("step {} is not complete: {why}", checkpoint.step);
         StepCompleteness::Incomplete { why }
     };
+    if gang.nodes < NODES_MIN {
+        return incomplete(format!("{} nodes are no gang", gang.nodes));
+    }
     for node in all_nodes(gang.nodes) {
         match manifests.get(&node) {
             None => return incomplete(format!("node {node} has not uploaded its part")),
@@ -58,8 +63,7 @@ pub fn step_is_complete(
                 return incomplete(format!("the manifest of node {node} cannot be read"));
             }
             Some(DocumentSight::Read(manifest)) => {
-                let checked = manifest.check(checkpoint, node);
-                if let Err(problem) = checked {
+                if let Err(problem) = manifest.check(checkpoint, node) {
                     return incomplete(format!("node {node}: {problem}"));
                 }
                 if manifest.launch != gang.launch || manifest.nodes != gang.nodes {
@@ -72,175 +76,160 @@ pub fn step_is_complete(
     if is_unknown {
         return StepCompleteness::Unknown;
     }
-    match judge_framework(&parts, checkpoint.step, gang.nodes) {
+    match judge_framework(&parts, checkpoint.step) {
         Err(why) => incomplete(why),
-        Ok(is_proven) => {
-            let has_empty = parts.iter().any(|part| part.is_empty());
-            let is_certain = parts.iter().all(|part| !part.unverified);
-            StepCompleteness::Complete { verified: is_certain && (is_proven || !has_empty || !is_first) }
+        Ok(proof) => {
+            let is_proven = match proof {
+                Proof::None => !is_first || parts.iter().all(|part| !part.is_empty()),
+                Proof::Whole => true,
+                Proof::Failed => false,
+            };
+            StepCompleteness::Complete { verified: is_proven && parts.iter().all(|part| !part.unverified) }
         }
     }
 }
 
-/// `Ok(true)` if the framework's files prove that no part lacks.
-///
+/// The evidence of a framework's files that no part lacks; of several the highest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Proof {
+    None,
+    Whole,
+    /// The layout has a proof, and it does not hold; the files may be whole all the same.
+    Failed,
+}
+
 /// # Errors
 /// The contradiction, naming node and file.
-fn judge_framework(parts: &[&NodeManifest], step: u64, nodes: Node) -> Result<bool, String> {
-    let dcp = judge_metadata(parts)?;
-    let ranks = judge_ranks(parts, nodes)?;
-    let counted = judge_counted(parts)?;
-    let tracked = judge_trackers(parts, step)?;
-    Ok(dcp || ranks || counted || tracked)
+fn judge_framework(parts: &[&NodeManifest], step: u64) -> Result<Proof, String> {
+    let proofs = [judge_metadata(parts)?, judge_ranks(parts)?, judge_counted(parts)?];
+    Ok(proofs.into_iter().fold(judge_tracker(parts, step), Proof::max))
 }
 
-fn paths(parts: &[&NodeManifest]) -> impl Iterator<Item = (Node, String)> {
-    let all = |part: &&NodeManifest| {
-        let node = part.node;
-        part.part.files.iter().map(move |file| (node, file.path.clone())).collect::<Vec<_>>()
-    };
-    parts.iter().flat_map(all).collect::<Vec<_>>().into_iter()
+fn paths<'a>(parts: &'a [&NodeManifest]) -> impl Iterator<Item = (Node, &'a str)> {
+    parts.iter().flat_map(|part| part.part.files.iter().map(|file| (part.node, file.path.as_str())))
 }
 
-fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+fn beside(path: &str, name: &str) -> String {
+    path.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
 }
 
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+/// Number of processes on each node, where all know it and it is the same.
+fn processes_of_node(parts: &[&NodeManifest]) -> Option<u32> {
+    let first = parts.first()?.processes;
+    (first > 0 && parts.iter().all(|part| part.processes == first)).then_some(first)
 }
 
 /// torch's distributed checkpoints.
-fn judge_metadata(parts: &[&NodeManifest]) -> Result<bool, String> {
-    let there: BTreeSet<String> = paths(parts).map(|(_, path)| path).collect();
-    let tables: BTreeMap<&str, &Vec<String>> =
-        parts.iter().flat_map(|part| &part.metadata).map(|one| (folder_of(&one.path), &one.shards)).collect();
-    for (folder, shards) in &tables {
-        let path = |shard: &String| if folder.is_empty() { shard.clone() } else { format!("{folder}/{shard}") };
-        if let Some(shard) = shards.iter().find(|shard| !there.contains(&path(shard))) {
-            let writer = node_of_rank(parts, folder, shard);
+fn judge_metadata(parts: &[&NodeManifest]) -> Result<Proof, String> {
+    let there: BTreeSet<&str> = paths(parts).map(|(_, path)| path).collect();
+    let mut described = BTreeSet::new();
+    for table in parts.iter().flat_map(|part| &part.metadata) {
+        if let Some(shard) = table.shards.iter().find(|shard| !there.contains(beside(&table.path, shard).as_str())) {
+            let writer =
+                dcp_rank(shard).zip(processes_of_node(parts)).and_then(|(rank, count)| rank.checked_div(count));
+            let writer = writer.and_then(|node| parts.get(usize::try_from(node).ok()?));
+            let writer = writer.map_or_else(|| "no node".to_owned(), |part| format!("node {}", part.node));
             return Err(format!("{writer} has no {shard}, which .metadata names"));
         }
+        if !table.shards.is_empty() {
+            described.insert(split_path(&table.path).0);
+        }
     }
-    let without =
-        paths(parts).find(|(_, path)| dcp_rank(name_of(path)).is_some() && !tables.contains_key(folder_of(path)));
-    match without {
-        Some((node, path)) => Err(format!("node {node} has {path}, and no node has the .metadata beside it")),
-        None => Ok(!tables.is_empty()),
+    let mut proof = if described.is_empty() { Proof::None } else { Proof::Whole };
+    let is_shard = |path: &str| dcp_rank(split_path(path).1).is_some();
+    for (node, path) in paths(parts).filter(|(_, path)| is_shard(path) && !described.contains(split_path(path).0)) {
+        if !there.contains(beside(path, ".metadata").as_str()) {
+            return Err(format!("node {node} has {path}, and no node has the .metadata beside it"));
+        }
+        // It was too large to be scanned.
+        proof = Proof::Failed;
     }
-}
-
-/// The node that should have written a shard: torchrun gives each node the same number of ranks in order.
-fn node_of_rank(parts: &[&NodeManifest], folder: &str, shard: &str) -> String {
-    let rank = dcp_rank(shard);
-    let ranks_of = |part: &&NodeManifest| -> BTreeSet<u32> {
-        let names = part.part.files.iter().filter(|file| folder_of(&file.path) == folder);
-        names.filter_map(|file| dcp_rank(name_of(&file.path))).collect()
-    };
-    let most = parts.iter().map(|part| ranks_of(part).len()).max().unwrap_or(0);
-    let node = rank.zip(u32::try_from(most).ok()).and_then(|(rank, most)| rank.checked_div(most));
-    match node.filter(|node| usize::try_from(*node).is_ok_and(|node| node < parts.len())) {
-        Some(node) => format!("node {node}"),
-        None => "no node".to_owned(),
-    }
+    Ok(proof)
 }
 
 /// Families of which each rank writes one file.
-fn judge_ranks(parts: &[&NodeManifest], nodes: Node) -> Result<bool, String> {
-    let mut families = Families::new();
+fn judge_ranks(parts: &[&NodeManifest]) -> Result<Proof, String> {
+    let mut families: BTreeMap<RankFamily, BTreeSet<u32>> = BTreeMap::new();
+    let mut counts: BTreeMap<String, BTreeMap<Node, usize>> = BTreeMap::new();
     for (node, path) in paths(parts) {
-        if let Some((family, rank)) = rank_family(&path) {
-            families.entry(family).or_default().entry(node).or_default().insert(rank);
+        if let Some((family, rank)) = rank_family(path) {
+            let count = counts.entry(family.name.clone()).or_default().entry(node).or_default();
+            *count = count.saturating_add(1);
+            families.entry(family).or_default().insert(rank);
         }
     }
-    let mut by_name: BTreeMap<&str, BTreeMap<Node, usize>> = BTreeMap::new();
-    for (family, ranks) in &families {
-        let all: BTreeSet<u32> = ranks.values().flatten().copied().collect();
-        if let Some(gap) = first_gap(&all) {
-            return Err(format!("no node has {}", name_of_rank(family, gap)));
-        }
-        for (node, of_node) in ranks.iter().filter(|_| family.is_of_each_rank) {
-            let count = by_name.entry(&family.name).or_default().entry(*node).or_default();
-            *count = count.saturating_add(of_node.len());
+    for (RankFamily { name, part }, ranks) in &families {
+        if let Some(gap) = first_gap(ranks) {
+            let part = if part.is_empty() { String::new() } else { format!(" of mp_rank_{part}") };
+            return Err(format!("no node has {}{part}", name.replacen('*', &gap.to_string(), 1)));
         }
     }
-    for (name, counts) in &by_name {
+    for (name, counts) in &counts {
         let most = counts.values().copied().max().unwrap_or(0);
-        let few = all_nodes(nodes).find(|node| counts.get(node).copied().unwrap_or(0) < most);
-        if let Some(node) = few {
-            let found = counts.get(&node).copied().unwrap_or(0);
-            let name = name.trim_start_matches('/');
-            return Err(format!("node {node} has {found} of {most} files {name}"));
+        let count = |node| counts.get(&node).copied().unwrap_or(0);
+        if let Some(node) = parts.iter().map(|part| part.node).find(|node| count(*node) < most) {
+            return Err(format!("node {node} has {} of {most} files {name}", count(node)));
         }
     }
-    let needs_state = |family: &RankFamily| family.name.ends_with("/rng_state_*.pth");
-    let folders: BTreeSet<String> =
-        families.keys().filter(|family| needs_state(family)).map(folder_of_family).collect();
-    for folder in folders {
-        let state =
-            if folder.is_empty() { "trainer_state.json".to_owned() } else { format!("{folder}/trainer_state.json") };
-        if !paths(parts).any(|(_, path)| path == state) {
+    let mut proof = Proof::None;
+    for (family, ranks) in families.iter().filter(|(family, _)| family.is_random_state()) {
+        let state = beside(&family.name, "trainer_state.json");
+        if family.has_trainer_state() && !paths(parts).any(|(_, path)| path == state) {
             return Err(format!("no node has {state}"));
         }
+        // A gap does not show the last ranks, where no node has them.
+        let expected = processes_of_node(parts).zip(u32::try_from(parts.len()).ok());
+        let expected = expected.map(|(processes, nodes)| processes.saturating_mul(nodes));
+        let is_whole = expected.is_some_and(|expected| u32::try_from(ranks.len()) == Ok(expected));
+        proof = proof.max(if is_whole { Proof::Whole } else { Proof::Failed });
     }
-    // `latest` has to say the rest.
-    Ok(families.keys().any(|family| !family.name.contains("zero_pp_rank_")))
-}
-
-fn folder_of_family(family: &RankFamily) -> String {
-    folder_of(&family.name).to_owned()
-}
-
-fn name_of_rank(family: &RankFamily, rank: u32) -> String {
-    let part = if family.part.is_empty() { String::new() } else { format!(" of mp_rank_{}", family.part) };
-    format!("{}{part}", family.name.trim_start_matches('/').replacen('*', &rank.to_string(), 1))
+    Ok(proof)
 }
 
 /// Families whose names say how many there are, counted from 0 or from 1.
-fn judge_counted(parts: &[&NodeManifest]) -> Result<bool, String> {
+fn judge_counted(parts: &[&NodeManifest]) -> Result<Proof, String> {
     let mut families: BTreeMap<CountedFamily, BTreeSet<u32>> = BTreeMap::new();
     for (_, path) in paths(parts) {
-        if let Some((family, index)) = counted_family(&path) {
+        if let Some((family, index)) = counted_family(path) {
             families.entry(family).or_default().insert(index);
         }
     }
-    for (family, found) in &families {
-        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        if count != family.size {
-            let name = family.name.trim_start_matches('/');
-            return Err(format!("the nodes have {count} of {} files {name}", family.size));
+    for (CountedFamily { name, size }, found) in &families {
+        let is_in_bounds = found.last().is_none_or(|last| *last <= *size);
+        if u32::try_from(found.len()) != Ok(*size) || !is_in_bounds {
+            return Err(format!("the nodes have {} of {size} files {name}", found.len()));
         }
     }
-    // A model in shards is that of node 0 alone.
-    Ok(families.keys().any(|family| family.name.contains("world_size_")))
+    // A model in `-<i>-of-<w>` is that of node 0 alone.
+    let is_of_ranks = families.keys().any(|family| family.name.contains("world_size_"));
+    Ok(if is_of_ranks { Proof::Whole } else { Proof::None })
 }
 
-/// Trackers that the framework moves after the step.
-fn judge_trackers(parts: &[&NodeManifest], step: u64) -> Result<bool, String> {
-    let trackers = parts.iter().flat_map(|part| part.trackers.iter().map(|tracker| (part.node, tracker)));
-    let newest = trackers.max_by_key(|(_, tracker)| tracker.step);
-    match newest {
-        Some((node, tracker)) if tracker.step < step => {
-            Err(format!("`{}` of node {node} names step {}", tracker.name, tracker.step))
-        }
-        Some(_) => Ok(true),
-        None => {
-            let zero = paths(parts).find(|(_, path)| path.contains("zero_pp_rank_"));
-            zero.map_or(Ok(false), |(node, _)| Err(format!("no node has `latest`, beside the files of node {node}")))
-        }
+/// The tracker of `DeepSpeed` and of Megatron's old layout. Each node has waited for it as long as it believed it, by the rule for one machine. So one
+/// that lags does not contradict. Elsewhere a tracker proves the part of node 0 only.
+fn judge_tracker(parts: &[&NodeManifest], step: u64) -> Proof {
+    let is_of_rank = |folder: &str| {
+        let rank = folder.strip_prefix("mp_rank_");
+        rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_'))
+    };
+    let needs_tracker = |path: &str| path.contains("zero_pp_rank_") || split_path(path).0.split('/').any(is_of_rank);
+    if !paths(parts).any(|(_, path)| needs_tracker(path)) {
+        return Proof::None;
     }
+    let names_step = |tracker: &Tracker| tracker.is_newest_by_name && tracker.step >= step;
+    if parts.iter().flat_map(|part| &part.trackers).any(names_step) { Proof::Whole } else { Proof::Failed }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checkpoints::{Manifest, ManifestFile};
+    use crate::node_gang::MetadataShards;
     use crate::node_gang::tests::gang;
-    use crate::node_gang::{MetadataShards, TrackedStep};
 
     const STEP: Checkpoint = Checkpoint { attempt: 2, step: 40, rewrite: 0 };
 
-    pub(crate) fn part(node: Node, files: &[&str]) -> NodeManifest {
+    fn part(node: Node, files: &[&str]) -> NodeManifest {
         let file = |path: &&str| ManifestFile {
             path: (*path).to_owned(),
             bytes: 1,
@@ -251,7 +240,7 @@ mod tests {
         let bytes = files.len() as u64;
         let Checkpoint { attempt, step, .. } = STEP;
         let part = Manifest { schema: 1, attempt, step, bytes, files, ..Manifest::default() };
-        NodeManifest { node, nodes: 2, launch: gang(2).launch, part, ..NodeManifest::default() }
+        NodeManifest { node, nodes: 2, processes: 1, launch: gang(2).launch, part, ..NodeManifest::default() }
     }
 
     fn judge(parts: &[NodeManifest], is_first: bool) -> StepCompleteness {
@@ -273,7 +262,8 @@ mod tests {
     }
 
     fn tracked(part: NodeManifest, step: u64) -> NodeManifest {
-        NodeManifest { trackers: vec![TrackedStep { name: "latest".to_owned(), step }], ..part }
+        let tracker = Tracker { name: "latest".to_owned(), step, is_newest_by_name: true };
+        NodeManifest { trackers: vec![tracker], ..part }
     }
 
     #[test]
@@ -282,7 +272,9 @@ mod tests {
         check(&[first.clone(), part(1, &["s/__1_0.distcp"])], Ok(true));
         let why = "node 1 has no __1_0.distcp, which .metadata names";
         check(&[first.clone(), part(1, &["s/other"])], Err(why));
-        check(&[first, part(1, &[])], Err(why));
+        check(&[first.clone(), part(1, &[])], Err(why));
+        let unscanned = NodeManifest { metadata: Vec::new(), ..first };
+        check(&[unscanned, part(1, &["s/__1_0.distcp"])], Ok(false));
         let none = [part(0, &["s/__0_0.distcp"]), part(1, &["s/__1_0.distcp"])];
         check(&none, Err("node 0 has s/__0_0.distcp, and no node has the .metadata beside it"));
     }
@@ -295,7 +287,7 @@ mod tests {
         check(&[first.clone(), part(1, &[&names[2], &names[3]])], Ok(true));
         check(&[tracked(first.clone(), 50), part(1, &[&names[2], &names[3]])], Ok(true));
         let behind = tracked(first.clone(), 30);
-        check(&[behind, part(1, &[&names[2], &names[3]])], Err("`latest` of node 0 names step 30"));
+        check(&[behind, part(1, &[&names[2], &names[3]])], Ok(false));
         check(
             &[first.clone(), part(1, &[&names[3]])],
             Err(&format!("no node has {} of mp_rank_00", zero(2).replace("_mp_rank_00", ""))),
@@ -304,18 +296,27 @@ mod tests {
         check(&[first.clone(), part(1, &[&names[2]])], Err(few));
         check(&[first, part(1, &[])], Err(&few.replace("has 1", "has 0")));
         let untracked = [part(0, &[&names[0]]), part(1, &[&names[1]])];
-        check(&untracked, Err("no node has `latest`, beside the files of node 0"));
+        check(&untracked, Ok(false));
         let model = [
             tracked(part(0, &["s/zero_pp_rank_0_mp_rank_00_optim_states.pt"]), 40),
             part(1, &["s/zero_pp_rank_0_mp_rank_01_optim_states.pt"]),
         ];
         check(&model, Ok(true));
+        let megatron = [part(0, &["mp_rank_00_000/model.pt"]), part(1, &["mp_rank_00_001/model.pt"])];
+        check(&megatron, Ok(false));
+        check(&[tracked(megatron[0].clone(), 40), megatron[1].clone()], Ok(true));
+        check(&[tracked(part(0, &["model.pt"]), 40), part(1, &[])], Ok(false));
     }
 
     #[test]
     fn the_trainer_s_state_is_there_with_those_of_randomness() {
         let first = part(0, &["c/rng_state_0.pth", "c/trainer_state.json"]);
         check(&[first.clone(), part(1, &["c/rng_state_1.pth"])], Ok(true));
+        for processes in [0, 2] {
+            let [first, second] =
+                [first.clone(), part(1, &["c/rng_state_1.pth"])].map(|part| NodeManifest { processes, ..part });
+            check(&[first, second], Ok(false));
+        }
         check(&[first, part(1, &["c/x"])], Err("node 1 has 0 of 1 files c/rng_state_*.pth"));
         check(
             &[part(0, &["c/rng_state_0.pth"]), part(1, &["c/rng_state_1.pth"])],
@@ -353,6 +354,10 @@ mod tests {
         let mut other = part(1, &["b.pt"]);
         other.part.step = 30;
         check(&[first.clone(), other], Err("node 1: its manifest is that of step 30 of attempt 2, rewritten 0 times"));
+        assert!(matches!(
+            step_is_complete(GangCheckpoint { gang: &gang(0), checkpoint: STEP, is_first: false }, &BTreeMap::new()),
+            StepCompleteness::Incomplete { .. }
+        ));
         let unread = BTreeMap::from([(0, DocumentSight::Read(first)), (1, DocumentSight::Unread)]);
         let step = GangCheckpoint { gang: &gang(2), checkpoint: STEP, is_first: true };
         assert_eq!(step_is_complete(step, &unread), StepCompleteness::Unknown);

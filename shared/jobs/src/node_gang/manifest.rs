@@ -4,11 +4,12 @@
 use model::fault::InvalidValue;
 use serde::{Deserialize, Serialize};
 
+use super::shards::dcp_rank;
 use super::{Node, SHARDS_MAX};
 use crate::Checkpoint;
-use crate::checkpoints::{Manifest, check_path};
+use crate::checkpoints::{Manifest, Tracker, check_path};
 
-/// No framework writes more tables or trackers into one step.
+/// The most tables, and the most trackers, of a part.
 const RECORDS_MAX: usize = 64;
 
 /// `checkpoints/<team>/<job>/<n>/<step>[.<rewrite>]/<k>/manifest.json`.
@@ -18,15 +19,18 @@ pub struct NodeManifest {
     /// Number of nodes of the gang that wrote the step.
     pub nodes: Node,
     pub launch: String,
+    /// Number of the command's processes on the node; 0: not known.
+    #[serde(default)]
+    pub processes: u32,
     /// `true` if the node's part may be incomplete, as its directory shows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unverified: bool,
     /// The shards that each `.metadata` of the part names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata: Vec<MetadataShards>,
-    /// The steps that the trackers beside the part name.
+    /// The trackers in the part and beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trackers: Vec<TrackedStep>,
+    pub trackers: Vec<Tracker>,
     /// Its files; none on a node that writes nothing.
     #[serde(flatten)]
     pub part: Manifest,
@@ -39,13 +43,6 @@ pub struct MetadataShards {
     pub path: String,
     /// Names of files beside it.
     pub shards: Vec<String>,
-}
-
-/// The step that a tracker such as `latest` names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrackedStep {
-    pub name: String,
-    pub step: u64,
 }
 
 impl NodeManifest {
@@ -61,13 +58,17 @@ impl NodeManifest {
         if self.metadata.len() > RECORDS_MAX || self.trackers.len() > RECORDS_MAX || shards > SHARDS_MAX {
             return Err(InvalidValue::new(format!("its manifest names more than {SHARDS_MAX} shards")));
         }
-        self.metadata.iter().try_for_each(|one| check_path(&one.path))?;
+        self.metadata.iter().try_for_each(|table| check_path(&table.path))?;
+        self.trackers.iter().try_for_each(|tracker| check_path(&tracker.name))?;
+        if self.metadata.iter().flat_map(|table| &table.shards).any(|shard| dcp_rank(shard).is_none()) {
+            return Err(InvalidValue::new("its manifest names a shard that is none"));
+        }
         if !self.is_empty() {
             return self.part.check(checkpoint);
         }
-        let Manifest { attempt, step, rewrite, bytes, .. } = self.part;
-        let has_more = bytes > 0 || !self.part.links.is_empty() || !self.part.folders.is_empty();
-        if (Checkpoint { attempt, step, rewrite }) != checkpoint || has_more || !self.part.copies.is_empty() {
+        let Checkpoint { attempt, step, rewrite } = checkpoint;
+        let Manifest { schema, number, at, .. } = self.part;
+        if self.part != (Manifest { schema, attempt, step, number, rewrite, at, ..Manifest::default() }) {
             return Err(InvalidValue::new("its manifest has no files, and is not that of a node that writes nothing"));
         }
         Ok(())

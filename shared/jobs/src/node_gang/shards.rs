@@ -1,18 +1,17 @@
 //! The files by which a framework says which other files belong to a step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// The most shards that are read of one `.metadata`: 32 nodes with 16 GPUs, and many files for each.
+/// The most shards that a step may name, and that are read of one `.metadata`.
 pub const SHARDS_MAX: usize = 20_000;
 
-/// The bytes of a `.metadata` that are scanned: one of a model with a million tensors has some 200 MB.
+/// The most bytes of a `.metadata` that are scanned.
 const METADATA_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 const SHARD_END: &[u8] = b".distcp";
 
-/// The names of the shards in a `.metadata`, found as plain bytes: it is a pickle, which is not to be loaded. `None` if it is too large to be read
-/// whole.
-// torch 2.15.0, torch/distributed/checkpoint/filesystem.py: `__<rank>_<i>.distcp`, `_StorageInfo.relative_path`.
+/// The names of the shards in a `.metadata`; `None` if it is too large to be read whole. It is a pickle, so it is scanned and never loaded.
+// Measured with torch 2.15: it contains the name of each shard, such as `__0_0.distcp`, as plain bytes.
 #[must_use]
 pub fn scan_metadata(bytes: &[u8]) -> Option<BTreeSet<String>> {
     if bytes.len() > METADATA_BYTES_MAX {
@@ -46,34 +45,48 @@ pub(super) fn dcp_rank(name: &str) -> Option<u32> {
 /// A family of files of which each rank writes one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RankFamily {
-    /// Folder, and the name but for the numbers of the rank.
+    /// Path, with `*` for the rank.
     pub(super) name: String,
     /// The part within which the rank counts from 0 without a gap.
     pub(super) part: String,
-    /// `true` if each rank has one exactly, so that all nodes have as many.
-    pub(super) is_of_each_rank: bool,
+}
+
+impl RankFamily {
+    pub(super) fn is_random_state(&self) -> bool {
+        self.has_trainer_state() || self.name.ends_with("random_states_*.pkl")
+    }
+
+    /// `true` for Hugging Face's Trainer, which writes `trainer_state.json` beside it.
+    pub(super) fn has_trainer_state(&self) -> bool {
+        self.name.ends_with("rng_state_*.pth")
+    }
+}
+
+/// The folder and the name of a path.
+pub(super) fn split_path(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+fn in_folder(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// The family and the rank of a file, by its path.
 pub(super) fn rank_family(path: &str) -> Option<(RankFamily, u32)> {
-    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
-    let family = |kind: &str, part: &str, is_of_each_rank| RankFamily {
-        name: format!("{folder}/{kind}"),
-        part: part.to_owned(),
-        is_of_each_rank,
-    };
-    // transformers 5.23.0, trainer.py, _save_rng_state; accelerate, checkpointing.py, RNG_STATE_NAME.
+    let (folder, name) = split_path(path);
+    let family = |kind: &str, part: &str| RankFamily { name: in_folder(folder, kind), part: part.to_owned() };
+    // Hugging Face's Trainer, and Accelerate.
     for (prefix, end) in [("rng_state_", ".pth"), ("random_states_", ".pkl")] {
         if let Some(rank) = name.strip_prefix(prefix).and_then(|rest| number(rest.strip_suffix(end)?)) {
-            return Some((family(&format!("{prefix}*{end}"), "", true), rank));
+            return Some((family(&format!("{prefix}*{end}"), ""), rank));
         }
     }
-    // deepspeed 0.19.8, runtime/engine.py, _get_zero_ckpt_name: `[bf16_]zero_pp_rank_<dp>_mp_rank_<mp>_optim_states.pt`.
+    // DeepSpeed: `zero_pp_rank_<i>_mp_rank_<mp>_…`. A prefix makes another family (not confirmed).
     let (before, rest) = name.split_once("zero_pp_rank_")?;
     let (rank, rest) = rest.split_once("_mp_rank_")?;
     let (part, kind) = rest.split_once('_')?;
     number(part)?;
-    Some((family(&format!("{before}zero_pp_rank_*_{kind}"), part, true), number(rank)?))
+    Some((family(&format!("{before}zero_pp_rank_*_{kind}"), part), number(rank)?))
 }
 
 /// A file of a family that says its own size.
@@ -86,18 +99,18 @@ pub(super) struct CountedFamily {
 /// The family and the index of a file whose name says the number of all, by its path: `model_world_size_8_rank_3.pt`, and
 /// `model-00003-of-00008.safetensors`.
 pub(super) fn counted_family(path: &str) -> Option<(CountedFamily, u32)> {
-    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
-    // verl, utils/checkpoint/fsdp_checkpoint_manager.py: `model_world_size_<w>_rank_<i>.pt`.
+    let (folder, name) = split_path(path);
+    // verl: `model_world_size_<w>_rank_<i>`.
     if let Some((before, rest)) = name.split_once("world_size_") {
         let (size, rest) = rest.split_once("_rank_")?;
         let digits = digits_of(rest);
-        let name = format!("{folder}/{before}world_size_{size}_rank_*{}", &rest[digits.len()..]);
+        let name = in_folder(folder, &format!("{before}world_size_{size}_rank_*{}", &rest[digits.len()..]));
         return Some((CountedFamily { name, size: number(size)? }, number(digits)?));
     }
     let (before, after) = name.rsplit_once("-of-")?;
     let (stem, index) = before.rsplit_once('-')?;
     let digits = digits_of(after);
-    let name = format!("{folder}/{stem}-*-of-{after}");
+    let name = in_folder(folder, &format!("{stem}-*-of-{after}"));
     Some((CountedFamily { name, size: padded(digits)? }, padded(index)?))
 }
 
@@ -117,13 +130,10 @@ fn number(digits: &str) -> Option<u32> {
     padded(digits).filter(|_| digits.len() <= 6)
 }
 
-/// The ranks that lack in `0..=max`, or `None`.
+/// The first rank below the highest that lacks.
 pub(super) fn first_gap(ranks: &BTreeSet<u32>) -> Option<u32> {
     (0..).zip(ranks).find(|(expected, rank)| *expected != **rank).map(|(expected, _)| expected)
 }
-
-/// Files of all nodes by family: the ranks of each node.
-pub(super) type Families = BTreeMap<RankFamily, BTreeMap<super::Node, BTreeSet<u32>>>;
 
 #[cfg(test)]
 mod tests {
