@@ -33,11 +33,12 @@ use jiff::SignedDuration;
 pub use commit::{committed, owes_empty_manifest};
 pub use complete::{GangCheckpoint, StepCompleteness, step_is_complete};
 pub use documents::{
-    ErrorHint, FIRST_PORT, GangMember, GangRound, GangStop, NodeEnded, NodeExit, NodeExitReason, NodeReady, StopCause,
+    FIRST_PORT, GangMember, GangRound, GangStop, NodeEnded, NodeExit, NodeExitReason, NodeReady, StopCause,
+    says_peer_is_gone,
 };
 pub use environment::{NodeEnvironment, node_variables};
 pub use keys::{GangDocument, GangLaunch, node_log_key, node_log_part_key, node_manifest_key, node_outputs_folder};
-pub use listing::{DocumentSight, GangContent, GangListing, GangRoundListing, Listed};
+pub use listing::{DocumentSight, GangListing, GangRoundListing, Listed};
 pub use manifest::{MetadataShards, NodeManifest};
 pub use restore::{RestorePlan, RestoreScope, restore_plan};
 pub use result::gang_result;

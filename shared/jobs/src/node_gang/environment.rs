@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use super::{GangMember, GangRound, Node};
 
-/// Directories of NCCL's plugin for EFA and of libfabric, where AWS's images have them.
+/// Directories of NCCL's plugin for EFA and of libfabric (NVIDIA-NeMo/RL#1973).
 const EFA_LIBRARIES: &str = "/opt/amazon/aws-ofi-nccl/lib:/opt/amazon/efa/lib";
 
 /// The facts of a node's environment.
@@ -22,8 +22,9 @@ pub struct NodeEnvironment<'a> {
 }
 
 /// The variables of a node, in a fixed order, without those that the job's own `env` sets.
-// torchrun reads `PET_…` (torch 2.15, torch/distributed/argparse_util.py); without a rendezvous it takes the static one, where the rank is that of the
-// node. `PET_MAX_RESTARTS`: a local restart cannot join a static rendezvous again. `TORCH_ELASTIC_SHUTDOWN_TIMEOUT`: pytorch/pytorch#172596.
+// torchrun reads `PET_…` (torch, argparse_util.py). Measured with torch 2.15: with these it joins two nodes without an argument, by the static
+// rendezvous, where the rank is that of the node. A local restart cannot rejoin that, hence `PET_MAX_RESTARTS`. `TORCH_ELASTIC_SHUTDOWN_TIMEOUT`:
+// pytorch/pytorch#172596; older releases ignore it.
 #[must_use]
 pub fn node_variables(node: NodeEnvironment<'_>, job_env: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let NodeEnvironment { node, member, round, grace, library_path } = node;

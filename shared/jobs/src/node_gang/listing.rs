@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 
 use super::{GangDocument, GangLaunch, GangMember, GangRound, GangStop, Node, NodeEnded, NodeExit, NodeReady};
 
@@ -53,19 +54,8 @@ pub struct GangListing {
     pub exits: BTreeMap<Node, Listed<NodeExit>>,
 }
 
-/// The parsed content of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GangContent {
-    Member(GangMember),
-    Round(GangRound),
-    Ready(NodeReady),
-    Ended(NodeEnded),
-    Stop(GangStop),
-    Exit(NodeExit),
-}
-
 impl GangListing {
-    /// The listing of all keys below the folder of a launch, each with the time at which S3 took it. Keys of nobody are left out.
+    /// The listing of all keys below the folder of a launch, each with the time at which S3 took it. Other keys are left out.
     #[must_use]
     pub fn from_keys<'a>(gang: &GangLaunch, keys: impl IntoIterator<Item = (&'a str, Timestamp)>) -> Self {
         let mut listing = Self::default();
@@ -118,50 +108,39 @@ impl GangListing {
         stop.chain(members).chain(rounds).chain(exits).collect()
     }
 
-    /// Adds what was read of a document, `None`: no JSON of its kind. What does not pass its check is unreadable. Content of another kind, and of a
-    /// document that the LIST does not have, is ignored.
-    pub fn put(&mut self, gang: &GangLaunch, document: GangDocument, content: Option<GangContent>) {
-        fn fill<T>(listed: Option<&mut Listed<T>>, content: Option<T>) {
+    /// Adds the text of a document that the LIST has; `None`: it is too large, or no text. What is no document of its kind, or does not pass its check,
+    /// is unreadable.
+    pub fn put(&mut self, gang: &GangLaunch, document: GangDocument, text: Option<&str>) {
+        fn fill<T: DeserializeOwned>(
+            listed: Option<&mut Listed<T>>,
+            text: Option<&str>,
+            check: impl FnOnce(T) -> Option<T>,
+        ) {
             if let Some(listed) = listed {
+                let content = text.and_then(|text| serde_json::from_str(text).ok()).and_then(check);
                 listed.content = content.map_or(DocumentSight::Unreadable, DocumentSight::Read);
             }
         }
-        match (document, content) {
-            (GangDocument::Member(node), content) => {
-                let is_valid = |member: &GangMember| member.check().is_ok();
-                let member =
-                    content.and_then(|content| if let GangContent::Member(one) = content { Some(one) } else { None });
-                fill(self.members.get_mut(&node), member.filter(is_valid).map(GangMember::shown));
+        match document {
+            GangDocument::Beat(_) => {}
+            GangDocument::Member(node) => {
+                fill(self.members.get_mut(&node), text, |member| member.check().is_ok().then_some(member));
             }
-            (GangDocument::Round(number), content) => {
-                let is_valid = |round: &GangRound| round.check(number, gang.nodes, gang.attempt).is_ok();
-                let round =
-                    content.and_then(|content| if let GangContent::Round(one) = content { Some(one) } else { None });
-                fill(self.rounds.get_mut(&number).and_then(|listing| listing.round.as_mut()), round.filter(is_valid));
+            GangDocument::Exit(node) => fill(self.exits.get_mut(&node), text, |exit| Some(exit.shown())),
+            GangDocument::Stop => {
+                fill(self.stop.as_mut(), text, |stop| stop.check(gang.nodes).is_ok().then(|| stop.shown()));
             }
-            (GangDocument::Ready { round, node }, content) => {
-                let ready =
-                    content.and_then(|content| if let GangContent::Ready(one) = content { Some(one) } else { None });
-                let listed = self.rounds.get_mut(&round).and_then(|listing| listing.ready.get_mut(&node));
-                fill(listed, ready.map(NodeReady::shown));
+            GangDocument::Round(number) => {
+                let listed = self.rounds.get_mut(&number).and_then(|round| round.round.as_mut());
+                fill(listed, text, |round| round.check(number, gang.nodes, gang.attempt).is_ok().then_some(round));
             }
-            (GangDocument::Ended { round, node }, content) => {
-                let ended =
-                    content.and_then(|content| if let GangContent::Ended(one) = content { Some(one) } else { None });
-                fill(self.rounds.get_mut(&round).and_then(|listing| listing.ended.get_mut(&node)), ended);
+            GangDocument::Ready { round, node } => {
+                let listed = self.rounds.get_mut(&round).and_then(|round| round.ready.get_mut(&node));
+                fill(listed, text, |ready| Some(ready.shown()));
             }
-            (GangDocument::Stop, content) => {
-                let stop =
-                    content.and_then(|content| if let GangContent::Stop(one) = content { Some(one) } else { None });
-                let is_valid = |stop: &GangStop| stop.check(gang.nodes).is_ok();
-                fill(self.stop.as_mut(), stop.filter(is_valid).map(GangStop::shown));
+            GangDocument::Ended { round, node } => {
+                fill(self.rounds.get_mut(&round).and_then(|round| round.ended.get_mut(&node)), text, Some);
             }
-            (GangDocument::Exit(node), content) => {
-                let exit =
-                    content.and_then(|content| if let GangContent::Exit(one) = content { Some(one) } else { None });
-                fill(self.exits.get_mut(&node), exit.map(NodeExit::shown));
-            }
-            (GangDocument::Beat(_), _) => {}
         }
     }
 
@@ -193,8 +172,8 @@ mod tests {
         let mut listing = GangListing::from_keys(&gang, all);
         assert_eq!(listing.unread(), [GangDocument::Stop, GangDocument::Member(1), GangDocument::Round(0)]);
         let stop = GangStop { cause: StopCause::Lost, node: 2, until: at(0), why: String::new() };
-        listing.put(&gang, GangDocument::Stop, Some(GangContent::Stop(stop)));
-        listing.put(&gang, GangDocument::Member(1), Some(GangContent::Member(member(1))));
+        listing.put(&gang, GangDocument::Stop, Some(&serde_json::to_string(&stop).unwrap()));
+        listing.put(&gang, GangDocument::Member(1), Some(&serde_json::to_string(&member(1)).unwrap()));
         listing.put(&gang, GangDocument::Round(0), None);
         assert!(matches!(&listing.stop, Some(Listed { content: DocumentSight::Unreadable, .. })));
         assert_eq!(listing.members[&1].content.read(), Some(&member(1)));

@@ -24,9 +24,8 @@ pub fn gang_result(
         return None;
     }
     let last = exits.iter().map(|(_, exit)| exit.at).max()?;
-    // A signal or an own error comes before a connection that broke: that one tells of another node.
-    let first = with(NodeExitReason::Failed)
-        .min_by_key(|(node, exit)| (exit.hint == super::ErrorHint::Network, exit.at, exit.hint, *node));
+    // A connection that broke tells of another node.
+    let first = with(NodeExitReason::Failed).min_by_key(|(node, exit)| (exit.is_peer_gone, exit.at, *node));
     if first.is_some() && stop.is_some_and(StopCause::is_loss) {
         return None;
     }
@@ -43,12 +42,10 @@ pub fn gang_result(
     let code = exit.code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
     let stopped: Vec<Node> = with(NodeExitReason::Stopped).map(|(node, _)| *node).collect();
     let later: Vec<Node> = with(NodeExitReason::Failed).map(|(node, _)| *node).filter(|other| other != node).collect();
-    let were = |nodes: &[Node], ended: &str| {
-        let verb = if nodes.len() == 1 { "was" } else { "were" };
-        (!nodes.is_empty()).then(|| format!("{} {verb} ended by {ended}", name_nodes(nodes)))
-    };
+    let verb = if stopped.len() == 1 { "was" } else { "were" };
+    let ended = (!stopped.is_empty()).then(|| format!("{} {verb} ended by Curfew", name_nodes(&stopped)));
     let after = (!later.is_empty()).then(|| format!("{} failed after it", name_nodes(&later)));
-    let others: Vec<String> = after.into_iter().chain(were(&stopped, "Curfew")).collect();
+    let others: Vec<String> = after.into_iter().chain(ended).collect();
     let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join("; ")) };
     let why = if exit.why.is_empty() { String::new() } else { format!(": {}", exit.why) };
     let why = format!("node {node}, {code} at {}{others}{why}", exit.at.strftime("%H:%M:%S"));
@@ -58,12 +55,11 @@ pub fn gang_result(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node_gang::ErrorHint;
     use crate::node_gang::tests::{at, gang};
     use NodeExitReason::{Failed, Interrupted, Stopped, Succeeded};
 
-    fn exit(reason: NodeExitReason, code: Option<i32>, seconds: i64, hint: ErrorHint) -> NodeExit {
-        NodeExit { reason, code, at: at(seconds), hint, why: String::new() }
+    fn exit(reason: NodeExitReason, code: Option<i32>, seconds: i64) -> NodeExit {
+        NodeExit { reason, code, at: at(seconds), is_peer_gone: false, why: String::new() }
     }
 
     fn check(exits: &[NodeExit], expect: Option<&str>) {
@@ -77,23 +73,23 @@ mod tests {
 
     #[test]
     fn the_first_failing_node_is_named() {
-        let stopped = exit(Stopped, None, 20, ErrorHint::Unknown);
-        let failed = exit(Failed, Some(7), 10, ErrorHint::Unknown);
+        let stopped = exit(Stopped, None, 20);
+        let failed = exit(Failed, Some(7), 10);
         let all = [stopped.clone(), stopped.clone(), stopped.clone(), failed.clone()];
         check(&all, Some("node 3, exit code 7 at 00:53:30 (nodes 0, 1, 2 were ended by Curfew)"));
-        let early = exit(Failed, Some(1), 9, ErrorHint::Network);
+        let early = NodeExit { is_peer_gone: true, ..exit(Failed, Some(1), 9) };
         let words = "node 2, exit code 7 at 00:53:30 (node 0 failed after it; node 1 was ended by Curfew)";
         check(&[early, stopped, failed.clone()], Some(words));
-        let killed = exit(Failed, None, 9, ErrorHint::Own);
+        let killed = exit(Failed, None, 9);
         check(&[failed, killed], Some("node 1, ended by a signal at 00:53:29 (node 0 failed after it)"));
     }
 
     #[test]
     fn a_result_needs_every_exit_and_no_loss() {
-        let good = exit(Succeeded, Some(0), 1, ErrorHint::Unknown);
+        let good = exit(Succeeded, Some(0), 1);
         check(&[good.clone(), good.clone()], Some("the command has ended with success on all 2 nodes"));
-        check(&[good.clone(), exit(Stopped, None, 1, ErrorHint::Unknown)], None);
-        check(&[exit(Failed, Some(1), 1, ErrorHint::Own), exit(Interrupted, Some(1), 1, ErrorHint::Unknown)], None);
+        check(&[good.clone(), exit(Stopped, None, 1)], None);
+        check(&[exit(Failed, Some(1), 1), exit(Interrupted, Some(1), 1)], None);
         let one = BTreeMap::from([(0, DocumentSight::Read(good.clone()))]);
         assert_eq!(gang_result(&gang(2), &one, None), None);
         let unread = BTreeMap::from([(0, DocumentSight::Read(good)), (1, DocumentSight::Unread)]);

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use model::moment::after;
 
 use super::super::{
-    CLOSING, DocumentSight, ErrorHint, FAILED_TIME, GangStop, Node, NodeEnded, NodeExit, NodeExitReason, StopCause,
-    UNWARNED_TIME, gang_result,
+    CLOSING, DocumentSight, FAILED_TIME, GangStop, Node, NodeEnded, NodeExit, NodeExitReason, StopCause, UNWARNED_TIME,
+    gang_result,
 };
 use super::{GangStep, GangWait, LeaveReason, NodeWork, Sight};
 use crate::Head;
@@ -63,7 +63,7 @@ impl OwnEnding {
 }
 
 impl Sight<'_> {
-    /// The stop of the listing; one that cannot be read is a failure of nobody knows whom.
+    /// The stop of the listing; one that cannot be read is a failure of an unknown node, named as node 0.
     fn stop(&self) -> Option<(Option<GangStop>, Timestamp)> {
         let listed = self.listing.stop.as_ref()?;
         let stop = match &listed.content {
@@ -141,7 +141,7 @@ impl Sight<'_> {
     pub(super) fn write_exit(&self, ended: Option<&NodeEnded>) -> GangStep {
         let at = ended.map_or(self.now, |ended| ended.at);
         let code = ended.and_then(|ended| ended.code);
-        let exit = |reason, why: &str| NodeExit { reason, code, at, hint: ErrorHint::Unknown, why: why.to_owned() };
+        let exit = |reason, why: &str| NodeExit { reason, code, at, is_peer_gone: false, why: why.to_owned() };
         let stop = self.stop();
         let ended_before = |at: Timestamp| {
             let NodeWork::Ended { round, .. } = &self.me.work else { return false };

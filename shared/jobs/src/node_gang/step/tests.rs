@@ -207,13 +207,7 @@ fn after_a_loss_no_exit_is_a_result_but_what_had_ended_before() {
 #[test]
 fn the_last_exit_makes_the_result() {
     let mut listing = started(None);
-    let exit = |reason, code| NodeExit {
-        reason,
-        code,
-        at: at(30),
-        hint: crate::node_gang::ErrorHint::Unknown,
-        why: String::new(),
-    };
+    let exit = |reason, code| NodeExit { reason, code, at: at(30), is_peer_gone: false, why: String::new() };
     let me = me(0, NodeWork::Idle);
     listing.exits.insert(0, listed(30, exit(NodeExitReason::Succeeded, Some(0))));
     assert_eq!(next(&me, &listing, &ours(None)), GangStep::Wait(GangWait::Exits));
