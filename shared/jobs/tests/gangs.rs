@@ -71,17 +71,11 @@ enum MemberState {
     Left,
 }
 
-/// A write that was decided, and is on its way.
+/// A write that was decided by a LIST, and is on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Pending {
     Swap(Box<Head>, Box<Head>),
-    Step(DelayedWrite),
-}
-
-/// A step that is decided by a LIST and carried out later.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum DelayedWrite {
-    Round(u32, Option<Checkpoint>),
+    Round(u32, GangRound),
     Stop(GangStop),
     Exit(NodeExit),
 }
@@ -266,9 +260,9 @@ impl World {
                 swap(next)
             }
             GangStep::WriteResult(result) => swap(Head { result: Some(result), ..self.head.clone() }),
-            GangStep::WriteRound { round, document } => Pending::Step(DelayedWrite::Round(round, document.checkpoint)),
-            GangStep::WriteStop(document) => Pending::Step(DelayedWrite::Stop(document)),
-            GangStep::WriteExit(exit) => Pending::Step(DelayedWrite::Exit(exit)),
+            GangStep::WriteRound { round, document } => Pending::Round(round, document),
+            GangStep::WriteStop(document) => Pending::Stop(document),
+            GangStep::WriteExit(exit) => Pending::Exit(exit),
             own => {
                 self.act(model, number, node, own);
                 return Some(());
@@ -333,7 +327,7 @@ impl World {
         }
     }
 
-    fn go(&mut self, model: GangModel, number: usize, node: Node) -> Option<()> {
+    fn go(&mut self, number: usize, node: Node) -> Option<()> {
         let now = self.s3_time(number);
         let ticks = self.ticks;
         let launch = &mut self.launches[number];
@@ -343,16 +337,13 @@ impl World {
                     self.head = *next;
                 }
             }
-            Pending::Step(DelayedWrite::Round(round, checkpoint)) => {
-                let addresses = (0..model.nodes).map(|node| machine(number, node).address).collect();
-                let port = GangRound::port_of(round);
-                let document = GangRound { addresses, port, checkpoint };
+            Pending::Round(round, document) => {
                 launch.listing.rounds.entry(round).or_default().round.get_or_insert(Self::put(now, document));
             }
-            Pending::Step(DelayedWrite::Stop(stop)) => {
+            Pending::Stop(stop) => {
                 launch.listing.stop.get_or_insert(Self::put(at(ticks, 1), stop));
             }
-            Pending::Step(DelayedWrite::Exit(exit)) => {
+            Pending::Exit(exit) => {
                 launch.listing.exits.entry(node).or_insert(Self::put(now, exit));
             }
         }
@@ -458,7 +449,7 @@ impl Model for GangModel {
         let ticks = world.ticks;
         match action {
             Action::Decide(number, node) => world.decide(*self, number, node)?,
-            Action::Go(number, node) => world.go(*self, number, node)?,
+            Action::Go(number, node) => world.go(number, node)?,
             Action::Restored(number, node, is_whole) => {
                 world.faults += u8::from(!is_whole);
                 let member = world.launches[number].member(node);

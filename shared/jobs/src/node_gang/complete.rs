@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shards::{CountedFamily, RankFamily, counted_family, dcp_rank, first_gap, rank_family, split_path};
-use super::{DocumentSight, GangLaunch, NODES_MIN, Node, NodeManifest, all_nodes};
+use super::{DocumentSight, GangLaunch, Node, NodeManifest, all_nodes};
 use crate::Checkpoint;
 use crate::checkpoints::Tracker;
 
@@ -52,8 +52,8 @@ pub fn step_is_complete(
         let why = format!("step {} is not complete: {why}", checkpoint.step);
         StepCompleteness::Incomplete { why }
     };
-    if gang.nodes < NODES_MIN {
-        return incomplete(format!("{} nodes are no gang", gang.nodes));
+    if !gang.is_valid() {
+        return incomplete("its launch is that of no gang".to_owned());
     }
     for node in all_nodes(gang.nodes) {
         match manifests.get(&node) {
@@ -195,8 +195,9 @@ fn judge_counted(parts: &[&NodeManifest]) -> Result<Proof, String> {
         }
     }
     for (CountedFamily { name, size }, found) in &families {
-        let is_in_bounds = found.last().is_none_or(|last| *last <= *size);
-        if u32::try_from(found.len()) != Ok(*size) || !is_in_bounds {
+        let (first, last) = (found.first().copied().unwrap_or(0), found.last().copied().unwrap_or(0));
+        let has_gap = first > 1 || last.checked_sub(first) != size.checked_sub(1);
+        if u32::try_from(found.len()) != Ok(*size) || has_gap {
             return Err(format!("the nodes have {} of {size} files {name}", found.len()));
         }
     }
@@ -223,24 +224,14 @@ fn judge_tracker(parts: &[&NodeManifest], step: u64) -> Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoints::{Manifest, ManifestFile};
     use crate::node_gang::MetadataShards;
-    use crate::node_gang::tests::gang;
+    use crate::node_gang::tests::{gang, manifest};
 
     const STEP: Checkpoint = Checkpoint { attempt: 2, step: 40, rewrite: 0 };
 
     fn part(node: Node, files: &[&str]) -> NodeManifest {
-        let file = |path: &&str| ManifestFile {
-            path: (*path).to_owned(),
-            bytes: 1,
-            part_bytes: 1,
-            sha256: vec![format!("{node}")],
-        };
-        let files: Vec<ManifestFile> = files.iter().map(file).collect();
-        let bytes = files.len() as u64;
-        let Checkpoint { attempt, step, .. } = STEP;
-        let part = Manifest { schema: 1, attempt, step, bytes, files, ..Manifest::default() };
-        NodeManifest { node, nodes: 2, processes: 1, launch: gang(2).launch, part, ..NodeManifest::default() }
+        let digest = node.to_string();
+        manifest(node, &files.iter().map(|path| (*path, digest.as_str())).collect::<Vec<_>>())
     }
 
     fn judge(parts: &[NodeManifest], is_first: bool) -> StepCompleteness {

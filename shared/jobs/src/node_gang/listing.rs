@@ -90,22 +90,21 @@ impl GangListing {
     /// The documents whose content a decision may need. Heartbeats are never read for one.
     #[must_use]
     pub fn unread(&self) -> Vec<GangDocument> {
-        fn is_unread<T>(listed: &Listed<T>) -> bool {
-            matches!(listed.content, DocumentSight::Unread)
+        fn unread<K: Copy, T>(listed: &BTreeMap<K, Listed<T>>) -> impl Iterator<Item = K> {
+            let is_unread = |one: &Listed<T>| matches!(one.content, DocumentSight::Unread);
+            listed.iter().filter(move |(_, one)| is_unread(one)).map(|(key, _)| *key)
         }
-        let members =
-            self.members.iter().filter(|(_, one)| is_unread(one)).map(|(node, _)| GangDocument::Member(*node));
-        let exits = self.exits.iter().filter(|(_, one)| is_unread(one)).map(|(node, _)| GangDocument::Exit(*node));
-        let stop = self.stop.iter().filter(|one| is_unread(one)).map(|_| GangDocument::Stop);
+        let is_unread = |stop: &&Listed<GangStop>| matches!(stop.content, DocumentSight::Unread);
+        let stop = self.stop.iter().filter(is_unread).map(|_| GangDocument::Stop);
         let rounds = self.rounds.iter().flat_map(|(round, listing)| {
             let round = *round;
-            let own = listing.round.iter().filter(|one| is_unread(one)).map(move |_| GangDocument::Round(round));
-            let ready = listing.ready.iter().filter(|(_, one)| is_unread(one));
-            let ended = listing.ended.iter().filter(|(_, one)| is_unread(one));
-            own.chain(ready.map(move |(node, _)| GangDocument::Ready { round, node: *node }))
-                .chain(ended.map(move |(node, _)| GangDocument::Ended { round, node: *node }))
+            let is_unread = |one: &&Listed<GangRound>| matches!(one.content, DocumentSight::Unread);
+            let own = listing.round.iter().filter(is_unread).map(move |_| GangDocument::Round(round));
+            own.chain(unread(&listing.ready).map(move |node| GangDocument::Ready { round, node }))
+                .chain(unread(&listing.ended).map(move |node| GangDocument::Ended { round, node }))
         });
-        stop.chain(members).chain(rounds).chain(exits).collect()
+        let members = unread(&self.members).map(GangDocument::Member);
+        stop.chain(members).chain(rounds).chain(unread(&self.exits).map(GangDocument::Exit)).collect()
     }
 
     /// Adds the text of a document that the LIST has; `None`: it is too large, or no text. What is no document of its kind, or does not pass its check,

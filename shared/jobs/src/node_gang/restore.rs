@@ -102,18 +102,7 @@ fn merge(parts: &[&NodeManifest], files: &BTreeMap<&str, (Node, &ManifestFile)>)
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn part(node: Node, files: &[(&str, &str)]) -> NodeManifest {
-        let file = |(path, digest): &(&str, &str)| ManifestFile {
-            path: (*path).to_owned(),
-            bytes: 1,
-            part_bytes: 1,
-            sha256: vec![(*digest).to_owned()],
-        };
-        let files: Vec<ManifestFile> = files.iter().map(file).collect();
-        let part = Manifest { attempt: 2, step: 40, bytes: files.len() as u64, files, ..Manifest::default() };
-        NodeManifest { node, nodes: 2, part, ..NodeManifest::default() }
-    }
+    use crate::node_gang::tests::manifest as part;
 
     fn check(
         own: Node,

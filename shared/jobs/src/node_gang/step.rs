@@ -133,6 +133,8 @@ impl GangWait {
 /// The reason for which a member ends without more writes; it kills what still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveReason {
+    /// The launch is that of no gang, or has no node of that number.
+    NoMember,
     /// Another machine is this node.
     Displaced,
     /// Another launch has the fence, or the job has a result.
@@ -163,6 +165,9 @@ pub fn next_gang_step(
     head: Option<&Head>,
     now: Timestamp,
 ) -> GangStep {
+    if !gang.is_valid() || me.node >= gang.nodes {
+        return GangStep::Leave(LeaveReason::NoMember);
+    }
     let sight = Sight { gang, me, listing, head, now };
     match listing.members.get(&me.node).map(|member| &member.content) {
         Some(DocumentSight::Read(member)) if member.instance != me.member.instance => {

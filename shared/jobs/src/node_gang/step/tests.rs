@@ -95,6 +95,7 @@ fn another_machine_and_another_launch_end_it() {
     let mut taken = joined();
     taken.members.insert(0, listed(0, member(1)));
     assert_eq!(next(&idle, &taken, &Head::default()), GangStep::Leave(LeaveReason::Displaced));
+    assert_eq!(next(&me(NODES, NodeWork::Idle), &joined(), &Head::default()), GangStep::Leave(LeaveReason::NoMember));
     let stray = Head { launch: "f".repeat(16), ..ours(None) };
     assert_eq!(next(&idle, &joined(), &stray), GangStep::Leave(LeaveReason::Fenced));
     let unread = next_gang_step(&gang(NODES), &idle, &joined(), None, at(0));
