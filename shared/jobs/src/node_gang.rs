@@ -1,11 +1,11 @@
 //! Gangs of nodes: one job, one attempt, and n machines that run one command together, such as `torchrun` on four machines.
 //!
 //! `model::gang` and the configuration's `[gangs]` are about something else: instances that the reaper finds together, by a tag or a placement
-//! group, whoever started them. A gang here is a job that Curfew launches itself, with `nodes` machines of one launch.
+//! group. A gang here is a job that Curfew launches itself, with `nodes` machines of one launch.
 //!
 //! No member leads. Each document is written once, or forward by compare-and-swap, and each rule is a pure function of what one LIST of the
-//! launch's folder shows ([`GangListing`]). Every member evaluates [`next_gang_step`] after each own write and at each poll, and whoever sees a
-//! rule fulfilled writes. A LIST shows every finished PUT, so the member that writes last sees all. A lost condition means: list again.
+//! launch's folder shows ([`GangListing`]). Every member evaluates [`next_gang_step`] after each own write and at each poll, and the
+//! one that sees a rule fulfilled writes. A LIST shows every finished PUT, so the member that writes last sees all. A lost condition means: list again.
 //!
 //! - **Join.** Each node writes `member/<k>.json`. Once all are there, any of them claims head and writes `round/0.json`.
 //! - **Round.** All restore the checkpoint that the round names. The command starts once all are ready. A damaged checkpoint, or a failure soon

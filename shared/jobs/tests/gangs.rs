@@ -58,7 +58,7 @@ struct Member {
     state: MemberState,
     work: NodeWork,
     ending: Option<OwnEnding>,
-    /// Steps of which it has put its part.
+    /// Number of steps whose part it has put.
     parts: u8,
     pending: Option<Pending>,
 }
@@ -515,7 +515,7 @@ impl Model for GangModel {
                 let all = |launch: &Launch| launch.listing.exits.len() == usize::from(model.nodes);
                 world.head.result.is_none() || world.launches.iter().any(all)
             }),
-            Property::always("success is that of all, and a loss is no failure", |model: &Self, world: &World| {
+            Property::always("success needs all nodes, and a loss is no failure", |model: &Self, world: &World| {
                 world.has_right_result(model.nodes)
             }),
             Property::always("after the stop for a loss no exit is a failure", |_: &Self, world: &World| {

@@ -1,4 +1,4 @@
-//! The commit of a step: any member of the launch that head names may do it, whoever sees the last manifest.
+//! The commit of a step: any member of the launch that head names may do it.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -53,7 +53,7 @@ pub fn step_is_complete(
         StepCompleteness::Incomplete { why }
     };
     if !gang.is_valid() {
-        return incomplete("its launch is that of no gang".to_owned());
+        return incomplete("its launch is no launch of a gang".to_owned());
     }
     for node in all_nodes(gang.nodes) {
         match manifests.get(&node) {
@@ -67,7 +67,7 @@ pub fn step_is_complete(
                     return incomplete(format!("node {node}: {problem}"));
                 }
                 if manifest.launch != gang.launch || manifest.nodes != gang.nodes {
-                    return incomplete(format!("the part of node {node} is that of another launch"));
+                    return incomplete(format!("another launch wrote the part of node {node}"));
                 }
                 parts.push(manifest);
             }
@@ -147,7 +147,7 @@ fn judge_metadata(parts: &[&NodeManifest]) -> Result<Proof, String> {
     Ok(proof)
 }
 
-/// Families of which each rank writes one file.
+/// Families with one file of each rank.
 fn judge_ranks(parts: &[&NodeManifest]) -> Result<Proof, String> {
     let mut families: BTreeMap<RankFamily, BTreeSet<u32>> = BTreeMap::new();
     let mut counts: BTreeMap<String, BTreeMap<Node, usize>> = BTreeMap::new();
@@ -201,7 +201,7 @@ fn judge_counted(parts: &[&NodeManifest]) -> Result<Proof, String> {
             return Err(format!("the nodes have {} of {size} files {name}", found.len()));
         }
     }
-    // A model in `-<i>-of-<w>` is that of node 0 alone.
+    // Node 0 alone writes a model in `-<i>-of-<w>`.
     let is_of_ranks = families.keys().any(|family| family.name.contains("world_size_"));
     Ok(if is_of_ranks { Proof::Whole } else { Proof::None })
 }
@@ -341,7 +341,7 @@ mod tests {
         let first = part(0, &["a.pt"]);
         check(std::slice::from_ref(&first), Err("node 1 has not uploaded its part"));
         let stray = NodeManifest { launch: "f".repeat(16), ..part(1, &["b.pt"]) };
-        check(&[first.clone(), stray], Err("the part of node 1 is that of another launch"));
+        check(&[first.clone(), stray], Err("another launch wrote the part of node 1"));
         let mut other = part(1, &["b.pt"]);
         other.part.step = 30;
         check(&[first.clone(), other], Err("node 1: its manifest is that of step 30 of attempt 2, rewritten 0 times"));

@@ -23,7 +23,7 @@ pub struct NodeEnvironment<'a> {
 
 /// The variables of a node, in a fixed order, without those that the job's own `env` sets.
 // torchrun reads `PET_…` (torch, argparse_util.py). Measured with torch 2.15: with these it joins two nodes without an argument, by the static
-// rendezvous, where the rank is that of the node. A local restart cannot rejoin that, hence `PET_MAX_RESTARTS`. `TORCH_ELASTIC_SHUTDOWN_TIMEOUT`:
+// rendezvous, where the rank is the node's number. A local restart cannot rejoin it, hence `PET_MAX_RESTARTS`. `TORCH_ELASTIC_SHUTDOWN_TIMEOUT`:
 // pytorch/pytorch#172596; older releases ignore it.
 #[must_use]
 pub fn node_variables(node: NodeEnvironment<'_>, job_env: &BTreeMap<String, String>) -> Vec<(String, String)> {

@@ -1,5 +1,5 @@
-//! The manifest of a node's part of a step. It carries what the framework's own small files say of the other parts, so that whoever judges the step
-//! reads n manifests and nothing else.
+//! The manifest of a node's part of a step. It carries what the framework's own small files say of the other parts, so that a judge of the
+//! step reads n manifests and nothing else.
 
 use model::fault::InvalidValue;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl NodeManifest {
         let Checkpoint { attempt, step, rewrite } = checkpoint;
         let Manifest { schema, number, at, .. } = self.part;
         if self.part != (Manifest { schema, attempt, step, number, rewrite, at, ..Manifest::default() }) {
-            return Err(InvalidValue::new("its manifest has no files, and is not that of a node that writes nothing"));
+            return Err(InvalidValue::new("its manifest has no files, and is not empty otherwise"));
         }
         Ok(())
     }

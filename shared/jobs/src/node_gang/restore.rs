@@ -33,7 +33,7 @@ pub struct RestorePlan {
 /// content differs, as of `rng_state.pth`, the node's own wins, and others fill.
 ///
 /// # Errors
-/// The path that cannot be restored: with another number of nodes nobody can say whose content counts.
+/// The path that cannot be restored: with another number of nodes it is not known which content counts.
 pub fn restore_plan(
     own: Node,
     parts: &[NodeManifest],
@@ -44,7 +44,7 @@ pub fn restore_plan(
     let other_nodes = parts.iter().find(|part| part.nodes != nodes).map(|part| part.nodes);
     if let (Some(before), RestoreScope::Own) = (other_nodes, scope) {
         return Err(InvalidValue::new(format!(
-            "step {step} is that of {before} nodes, and each of {nodes} nodes cannot restore its own part of it"
+            "{before} nodes wrote step {step}: {nodes} nodes cannot restore its own part of it on each"
         )));
     }
     let is_wanted = |part: &&NodeManifest| scope == RestoreScope::All || part.node == own;
@@ -57,7 +57,7 @@ pub fn restore_plan(
             let is_same = (first.bytes, first.part_bytes, &first.sha256) == (file.bytes, file.part_bytes, &file.sha256);
             if let (false, Some(before)) = (is_same, other_nodes) {
                 return Err(InvalidValue::new(format!(
-                    "step {step} is that of {before} nodes, which have different files `{}`: {nodes} nodes cannot restore it",
+                    "{before} nodes wrote different files `{}` of step {step}: {nodes} nodes cannot restore it",
                     shortened(&file.path, PATH_CHARACTERS_MAX)
                 )));
             }
@@ -131,8 +131,8 @@ mod tests {
         check(0, 2, RestoreScope::All, &parts, Ok(&[("a", 0), ("b", 1), ("m", 0), ("rng", 0)]));
         check(1, 2, RestoreScope::All, &parts, Ok(&[("a", 0), ("b", 1), ("m", 1), ("rng", 1)]));
         check(1, 2, RestoreScope::Own, &parts, Ok(&[("b", 1), ("m", 1), ("rng", 1)]));
-        check(2, 3, RestoreScope::All, &parts, Err("which have different files `rng`: 3 nodes cannot restore it"));
-        check(0, 3, RestoreScope::Own, &parts, Err("cannot restore its own part"));
+        check(2, 3, RestoreScope::All, &parts, Err("different files `rng` of step 40: 3 nodes cannot restore it"));
+        check(0, 3, RestoreScope::Own, &parts, Err("cannot restore its own part of it"));
         let shards = [part(0, &[("a", "x"), ("m", "same")]), part(1, &[("b", "y"), ("m", "same")])];
         check(2, 4, RestoreScope::All, &shards, Ok(&[("a", 0), ("b", 1), ("m", 0)]));
         check(1, 2, RestoreScope::All, &[part(0, &[("a", "x")]), part(1, &[])], Ok(&[("a", 0)]));

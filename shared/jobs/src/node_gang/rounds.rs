@@ -36,7 +36,7 @@ pub(super) enum NextRound {
     With(Option<Checkpoint>),
 }
 
-/// The nodes of which all are ready and whole; the time of the last one by S3's clock.
+/// Time of the last `ready` by S3's clock, if all nodes are ready and whole.
 pub(super) fn started_at(round: &GangRoundListing, nodes: Node) -> Option<Timestamp> {
     let is_whole = |node: &Node| {
         let ready = round.ready.get(node)?;

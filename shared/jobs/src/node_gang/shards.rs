@@ -42,7 +42,7 @@ pub(super) fn dcp_rank(name: &str) -> Option<u32> {
     number(rank)
 }
 
-/// A family of files of which each rank writes one.
+/// A family of files: each rank writes one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RankFamily {
     /// Path, with `*` for the rank.

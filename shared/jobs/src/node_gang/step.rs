@@ -133,7 +133,7 @@ impl GangWait {
 /// The reason for which a member ends without more writes; it kills what still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveReason {
-    /// The launch is that of no gang, or has no node of that number.
+    /// The launch is no launch of a gang, or has no node with that number.
     NoMember,
     /// Another machine is this node.
     Displaced,
@@ -195,7 +195,7 @@ pub fn next_gang_step(
 }
 
 impl Sight<'_> {
-    /// A stop for a peer that did not join in time, or is lost. Both times are S3's, so a member whose own writes do not arrive accuses nobody.
+    /// A stop for a peer that did not join in time, or is lost. Both times are S3's, so a member whose own writes do not arrive accuses no peer.
     fn missing_peer(&self) -> Option<GangStop> {
         let beat = *self.listing.beats.get(&self.me.node)?;
         let stop = |cause, node, why| Some(GangStop { cause, node, until: after(beat, FAILED_TIME), why });

@@ -221,7 +221,7 @@ fn the_last_exit_makes_the_result() {
 }
 
 #[test]
-fn a_stop_that_nobody_can_read_ends_all_the_same() {
+fn an_unreadable_stop_ends_the_command() {
     let mut listing = started(None);
     listing.add(GangDocument::Stop, at(10));
     let running = me(0, NodeWork::Running { round: 0 });
