@@ -153,8 +153,8 @@ measure-report: ## CPU and memory of the report of a month of 10,000 runs, of th
 	$(SIMULATION) --package report --test report -- --ignored --nocapture --exact measured::ten_thousand_runs_in_the_ledger
 	$(SIMULATION) --package report --test report -- --ignored --nocapture --exact measured::ten_thousand_audit_records
 
-simulate-model: ## All lives of a job and of a box within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)
-	$(SIMULATION) --package jobs --test lives --test boxes -- --ignored --nocapture --test-threads 1 simulate
+simulate-model: ## All lives of a job, of a box and of a gang within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)
+	$(SIMULATION) --package jobs --test lives --test boxes --test gangs -- --ignored --nocapture --test-threads 1 simulate
 
 simulate-model-all: ## Those with two faults (minutes, and gigabytes)
 	$(SIMULATION) --package jobs --test lives -- --ignored --nocapture --test-threads 1 deep

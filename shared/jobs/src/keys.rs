@@ -9,7 +9,7 @@ use super::JobId;
 
 /// Written by a job's machine. In IAM `*` matches `/` too: only a separate top folder keeps a machine's role out of `jobs/` (IAM user
 /// guide, "IAM JSON policy elements: Resource").
-const ATTEMPTS: &str = "attempts/";
+pub(crate) const ATTEMPTS: &str = "attempts/";
 
 /// A document of a job; those of an attempt with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub fn outputs_folder(job: &JobId, attempt: u32) -> String {
     format!("outputs/{}/{attempt}/", path(job))
 }
 
-fn path(job: &JobId) -> String {
+pub(crate) fn path(job: &JobId) -> String {
     format!("{}/{}", team_folder(&job.team), team_folder(&TeamName::new(job.job.as_str())))
 }
 

@@ -39,6 +39,7 @@ mod machine_ceiling;
 pub mod machine_hold;
 pub mod machine_role;
 mod next;
+pub mod node_gang;
 mod notification;
 mod offering;
 mod overview;

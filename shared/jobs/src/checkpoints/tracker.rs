@@ -1,5 +1,7 @@
 //! Small files and links that name a checkpoint. A framework writes the one that names the newest once all of that checkpoint is there.
 
+use serde::{Deserialize, Serialize};
+
 use super::entry_kind::is_best;
 use super::name::{StepUnit, step_of, unit_of};
 
@@ -47,7 +49,7 @@ const BESIDE_NEWEST: [&str; 26] = [
 ];
 
 /// A file or link that names a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tracker {
     pub name: String,
     /// The step that it names.
