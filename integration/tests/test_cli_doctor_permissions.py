@@ -36,7 +36,7 @@ def test_the_roles_of_the_template_are_as_they_should_be_in_both_modes(account: 
         said = doctor(deploy(account, mode, **WITH_CHANNELS))
         assert findings(said, "permissions") == [], mode
         simulated = [call for call in account.aws.calls("iam:SimulatePrincipalPolicy")]
-        assert 120 < len(simulated) < 460
+        assert 120 < len(simulated) < 480
 
 
 def test_roles_under_a_path_are_asked_about_there(account: Account) -> None:
