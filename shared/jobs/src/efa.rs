@@ -254,6 +254,11 @@ mod tests {
         let words = "0/0 efa; EFA: 1 of 4 cards, because EC2 describes card 2 without room for an EFA beside addresses";
         check(EfaChoice::Auto, &p4d, Some(false), words);
         // More than EC2 counts are not asked for.
-        check(EfaChoice::Auto, &cards(4, 2, true), Some(false), "0/0 interface, 0/1 efa-only, 1/0 efa-only; EFA: 2 cards");
+        check(
+            EfaChoice::Auto,
+            &cards(4, 2, true),
+            Some(false),
+            "0/0 interface, 0/1 efa-only, 1/0 efa-only; EFA: 2 cards",
+        );
     }
 }
