@@ -75,7 +75,7 @@ help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Packages are installed while aws-sdk-ec2 leaves a core idle. A line with MAKE itself would be run by `make --dry-run`.
-demo: ## Watch Curfew at work on a local AWS (5 minutes the first time)
+demo: ## Watch Curfew at work on a local AWS (5 to 9 minutes the first time)
 	@$(MAKE_COMMAND) $(VENV)/.installed & packages=$$!; built=0; $(BUILD) || built=$$?; wait "$$packages" && exit $$built
 	PYTHONPATH=integration $(VENV)/bin/python -m demo
 
