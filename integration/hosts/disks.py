@@ -94,8 +94,12 @@ class Disks:
             for attachment in volume["Attachments"]:
                 if root := roots.get(attachment["InstanceId"]):
                     name = f"nvme-Amazon_Elastic_Block_Store_{volume['VolumeId'].replace('-', '')}"
-                    (root / _FOLDERS / name).write_text(str(folder))
-                    (root / BY_ID / name).write_bytes(bytes(4096))
+                    # Written once, and there as a whole: the machine may read them at any time.
+                    if not (root / BY_ID / name).exists():
+                        (root / _FOLDERS / name).write_text(str(folder))
+                        zeros = root / _FOLDERS / f"{name}.part"
+                        zeros.write_bytes(bytes(4096))
+                        zeros.rename(root / BY_ID / name)
         for snapshot in self._ec2.describe_snapshots(Filters=_OF_BOXES)["Snapshots"]:
             folder = self.folder / snapshot["SnapshotId"]
             if not folder.exists():
