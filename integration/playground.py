@@ -26,11 +26,11 @@ from pathlib import Path
 
 from demo import jobs, machines
 from demo.fleet import OWNERS, REGIONS
-from demo.run import BINARIES, REPOSITORY, Broken
+from demo.run import BINARIES, REPOSITORY, Broken, environment
 from demo.screen import Progress, line
 from demo.seed import BUCKET, CONFIG, CONFIG_KEY, Account, report_metrics, seed
 from demo.supervisor import supervise
-from hosts import Control, Hosts, package, why_no_boxes
+from hosts import Control, Hosts, why_no_boxes
 from local_aws import LocalAws
 from moved_clock import MovedClock
 from template_actions import logical_ids, resources
@@ -282,15 +282,8 @@ def _play(sockets: Path) -> int:
         stack.enter_context(hosts)
         command = machines.command(scratch, hosts.disk, STEPS)
         (FOLDER / "train.toml").write_text(jobs.SPEC.format(command=command, disk=hosts.disk, user=hosts.user))
-        environment = {
-            **aws.environment(),
-            "CURFEW_BUCKET": BUCKET,
-            "CURFEW_TOPIC_ARN": account.topic_arn,
-            "CURFEW_MODE": "enforce",
-            "CURFEW_JOB_PROFILE": jobs.PROFILE,
-            "LAMBDA_TASK_ROOT": str(package(scratch / "package", BINARIES / "agent")),
-        }
-        control = Control(aws, environment, tuple(schedules()), math.inf, clock=clock, binaries=BINARIES)
+        settings = environment(account, "enforce", **jobs.own_environment(scratch))
+        control = Control(aws, settings, tuple(schedules()), math.inf, clock=clock, binaries=BINARIES)
         playground = Playground(account, stack.enter_context(control), hosts, clock, int(speed))
         progress = Progress("The first run of each function")
         playground.wait_until(lambda: control.is_idle and len(control.runs) >= len(schedules()))
@@ -301,14 +294,14 @@ def _play(sockets: Path) -> int:
         keeping.start()
         listener = stack.enter_context(Listener(str(sockets / "commands"), "AF_UNIX"))
         threading.Thread(target=partial(_serve, listener, playground), daemon=True).start()
-        environment = _environment(account, clock, sockets / "commands")
+        exported = _environment(account, clock, sockets / "commands")
         is_terminal = sys.stdin.isatty()
         end = "Ctrl-D" if is_terminal else "The end of its input"
         line(WELCOME.format(now=playground.now(), idle=account.id_of("llama-ft"), box=BOX if has_boxes else "", env=FOLDER / "env", end=end))
         if not is_terminal:
             line((FOLDER / "env").read_text())
         words = ["bash", "--rcfile", str(FOLDER / "rc"), "-i"] if is_terminal else ["bash"]
-        code = subprocess.run(words, cwd=FOLDER, env=environment).returncode
+        code = subprocess.run(words, cwd=FOLDER, env=exported).returncode
     line("The playground is gone: nothing of it runs any more.")
     return 0 if is_terminal else code
 

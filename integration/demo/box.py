@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hosts import Control, Disks, Hosts, package, why_no_boxes
+from hosts import Control, Disks, Hosts, why_no_boxes
 
 from . import command, jobs
 from .fleet import EAST_1
-from .run import BINARIES, Broken, expect
+from .run import BINARIES, Broken, environment, expect
 from .screen import heading, line, paragraph
 from .seed import BUCKET, Account
 
@@ -99,19 +99,12 @@ def _room(account: Account, sockets: Path) -> Iterator[_Room]:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         scratch = Path(folder)
         (scratch / "grace").mkdir()
-        environment = {
-            **account.aws.environment(),
-            "CURFEW_BUCKET": BUCKET,
-            "CURFEW_TOPIC_ARN": account.topic_arn,
-            "CURFEW_MODE": "enforce",
-            "CURFEW_JOB_PROFILE": jobs.PROFILE,
-            "LAMBDA_TASK_ROOT": str(package(scratch / "package", BINARIES / "agent")),
-        }
+        settings = environment(account, "enforce", **jobs.own_environment(scratch))
         hosts = Hosts(account.aws, scratch / "machines", _HURRY, sockets=sockets)
         disks = hosts.have_disks(scratch / "disks")
         try:
             stack.enter_context(hosts)
-            control = stack.enter_context(Control(account.aws, environment, every=0.5, at_once=2, binaries=BINARIES))
+            control = stack.enter_context(Control(account.aws, settings, every=0.5, at_once=2, binaries=BINARIES))
             yield _Room(account, disks, control, {"HOME": str(scratch / "grace"), "PATH": "/usr/bin:/bin"})
         except AssertionError as error:  # a machine that does not boot, or that leaves something behind
             raise Broken(str(error)) from None

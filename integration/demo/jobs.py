@@ -154,19 +154,23 @@ def play(account: Account, sockets: Path) -> Lived:
 def _scene(lived: Lived, account: Account, sockets: Path) -> Iterator[Scene]:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
-        agent = BINARIES / "agent"
-        if not agent.exists():
-            raise Broken(f"{agent} is not built: run `make demo`, or `cargo build --package agent`")
-        own = {"LAMBDA_TASK_ROOT": str(package(scratch / "package", agent)), "CURFEW_JOB_PROFILE": PROFILE}
         shutil.copy(TRAINING, scratch)
         try:
             with (
-                reaper(account, "enforce", JOBS, **own) as jobs,
+                reaper(account, "enforce", JOBS, **own_environment(scratch)) as jobs,
                 Hosts(account.aws, scratch, _HURRY, sockets=sockets) as hosts,
             ):
                 yield Scene(lived, account, jobs, hosts, scratch)
         except AssertionError as error:  # a machine that does not boot, or that leaves something behind
             raise Broken(str(error)) from None
+
+
+def own_environment(scratch: Path) -> dict[str, str]:
+    """What `run-jobs` gets besides; the agent is packaged below `scratch`."""
+    agent = BINARIES / "agent"
+    if not agent.exists():
+        raise Broken(f"{agent} is not built: run `make demo`, or `cargo build --package agent`")
+    return {"LAMBDA_TASK_ROOT": str(package(scratch / "package", agent)), "CURFEW_JOB_PROFILE": PROFILE}
 
 
 def prepare(account: Account) -> None:

@@ -107,6 +107,17 @@ class Reaper:
         )
 
 
+def environment(account: Account, mode: str, **more: str) -> dict[str, str]:
+    """What a function gets from the template, and more."""
+    return {
+        **account.aws.environment(),
+        "CURFEW_BUCKET": BUCKET,
+        "CURFEW_TOPIC_ARN": account.topic_arn,
+        "CURFEW_MODE": mode,
+        **more,
+    }
+
+
 @contextmanager
 def reapers(account: Account, mode: str) -> Iterator[tuple[Reaper, Reaper]]:
     """Of the instances, and of the volumes."""
@@ -115,19 +126,12 @@ def reapers(account: Account, mode: str) -> Iterator[tuple[Reaper, Reaper]]:
 
 
 @contextmanager
-def reaper(account: Account, mode: str, name: str, **environment: str) -> Iterator[Reaper]:
+def reaper(account: Account, mode: str, name: str, **more: str) -> Iterator[Reaper]:
     """One of them, or another function; with more in its environment."""
     binary = BINARIES / name
     if not binary.exists():
         raise Broken(f"{binary} is not built: run `make demo`, or `cargo build --package {name}`")
-    env = {
-        **account.aws.environment(),
-        "CURFEW_BUCKET": BUCKET,
-        "CURFEW_TOPIC_ARN": account.topic_arn,
-        "CURFEW_MODE": mode,
-        **environment,
-    }
-    with Function(binary, env) as function:
+    with Function(binary, environment(account, mode, **more)) as function:
         try:
             function.wait_until_ready()
         except AssertionError as error:

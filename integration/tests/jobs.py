@@ -46,6 +46,22 @@ max_runtime = "8h"
 [checkpoint]
 """
 
+BOX_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q ada"
+
+
+def box_spec(more: str = "", owner: str = "ada@example.com") -> str:
+    """A box on demand, with `more` keys of `[box]`."""
+    return f"""
+owner = "{owner}"
+[gpu]
+types = ["g5.xlarge"]
+[spot]
+enabled = false
+[box]
+public_key = "{BOX_KEY}"
+{more}
+"""
+
 
 def not_while_all_is_listed() -> None:
     """Waits where a run lists all jobs besides, once an hour: it makes more calls, and finds what nothing else leads to."""

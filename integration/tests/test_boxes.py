@@ -14,7 +14,7 @@ import pytest
 
 from command import Said, curfew
 from hosts import Control, Host, Hosts, package, why_no_boxes
-from jobs import Job, JobAccount
+from jobs import Job, JobAccount, box_spec
 from local_aws import LocalAws
 from reaping import BUCKET, now, rfc3339
 from template_actions import OF_BOXES
@@ -22,18 +22,7 @@ from template_actions import OF_BOXES
 USER = "ada"  # of hosts/disks.py
 HURRY = 40
 TIMEOUT_SECONDS = 180.0
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q ada"
-SPEC = f"""
-owner = "ada@example.com"
-[gpu]
-types = ["g5.xlarge"]
-[spot]
-enabled = false
-[box]
-public_key = "{KEY}"
-home_gib = 20
-idle = "4h"
-"""
+SPEC = box_spec('home_gib = 20\nidle = "4h"')
 NAME = "boxes/vision/my-box.json"
 
 

@@ -6,22 +6,7 @@ import json
 
 import pytest
 
-from jobs import JobAccount
-
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q ada"
-
-
-def box(owner: str = "ada", more: str = "") -> str:
-    return f"""
-owner = "{owner}"
-[gpu]
-types = ["g5.xlarge"]
-[spot]
-enabled = false
-[box]
-public_key = "{KEY}"
-{more}
-"""
+from jobs import JobAccount, box_spec
 
 
 def states(jobs: JobAccount, *names: str) -> dict[str, str]:
@@ -31,7 +16,7 @@ def states(jobs: JobAccount, *names: str) -> dict[str, str]:
 def test_a_third_box_of_a_person_is_refused(jobs: JobAccount) -> None:
     """All four in one run, which must not count each for itself."""
     for name, owner in (("one", "ada"), ("two", "ada"), ("three", "ada"), ("other", "bob")):
-        jobs.submit(name, box(owner))
+        jobs.submit(name, box_spec(owner=owner))
     jobs.tick()
     found = states(jobs, "one", "two", "three", "other")
     assert sorted(found.values()) == ["ended", "running", "running", "running"] and found["other"] == "running", found
@@ -45,17 +30,17 @@ def test_a_third_box_of_a_person_is_refused(jobs: JobAccount) -> None:
     ended = jobs.job(first)
     ended.cancel()
     jobs.tick()
-    jobs.submit("next", box())
+    jobs.submit("next", box_spec(owner="ada"))
     for _ in range(3):
         jobs.tick()
     assert ended.state == "ended" and jobs.job("next").state == "running" and len(jobs.machines()) == 3
 
 
 def test_what_cannot_be_read_holds_a_box_and_refuses_none(jobs: JobAccount) -> None:
-    jobs.running("one", box())
+    jobs.running("one", box_spec(owner="ada"))
     document = jobs.read("boxes/vision/one.json")
     jobs.put("boxes/vision/one.json", b"{}")
-    jobs.submit("two", box())
+    jobs.submit("two", box_spec(owner="ada"))
     run = jobs.tick()
     assert jobs.job("two").state == "submitted" and len(jobs.ever_launched()) == 1
     assert [gap for gap in run.gaps if "boxes/vision/one.json" in gap["error"]], run.gaps
@@ -75,7 +60,7 @@ def test_what_cannot_be_read_holds_a_box_and_refuses_none(jobs: JobAccount) -> N
 )
 def test_a_document_beyond_the_limits_is_rejected(jobs: JobAccount, config: dict[str, dict[str, object]], more: str, mistake: str) -> None:
     jobs.configure(**config)
-    key = jobs.submit("my-box", box(more=more))
+    key = jobs.submit("my-box", box_spec(more, "ada"))
     jobs.tick()
     answer = jobs.answer(key)
     assert answer is not None and answer["is"] == "rejected", answer
@@ -86,7 +71,7 @@ def test_a_document_beyond_the_limits_is_rejected(jobs: JobAccount, config: dict
 
 def test_a_home_made_without_an_answer_is_made_once(jobs: JobAccount) -> None:
     """No try of the run has an answer, as after a crash right behind CreateVolume: the next run asks by the same token."""
-    job = jobs.running("my-box", box())
+    job = jobs.running("my-box", box_spec(owner="ada"))
     jobs.aws.fault("ec2:CreateVolume", "lost_answer", times=None)
     run = jobs.tick()
     assert [gap for gap in run.gaps if gap["call"] == "ec2:CreateVolume"], run.gaps

@@ -10,22 +10,13 @@ from datetime import timedelta
 import pytest
 
 from answering import READER, Links, document_of
-from jobs import Job, JobAccount
+from jobs import Job, JobAccount, box_spec
 from reaping import EUROPE, REPOSITORY, Account, ago, moment, now, rfc3339
 from reaping_sagemaker import StudioAccount
 from reaping_volumes import VolumeAccount
 from test_sagemaker import off_hours
 
-BOX = """
-owner = "ada@example.com"
-[gpu]
-types = ["g5.xlarge"]
-[spot]
-enabled = false
-[box]
-public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9rY1X8yVqKq0f3l2nq5l3q5l3q5l3q5l3q5l3q5l3q"
-home_gib = 20
-"""
+BOX = box_spec("home_gib = 20")
 KEPT = {"s3:PutObject": 1, "ec2:CreateTags": 1}
 HOUR = {"idle": {"grace": "1h"}}
 

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::LaunchObstacle;
 
-/// Whether machines that work together get EFA, `[network] efa` of a spec.
+/// The wish for EFA of machines that work together, `[network] efa` of a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EfaChoice {
-    /// As many as type and subnet allow.
+    /// Take all that type and subnet allow.
     #[default]
     Auto,
-    /// All that the type has, or no launch.
+    /// Take all that the type has, or launch nothing.
     Required,
     Off,
 }
@@ -26,7 +26,7 @@ pub enum EfaChoice {
 /// The network cards of a type (`DescribeInstanceTypes`, `NetworkInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NetworkCards {
-    /// In the order of their indexes.
+    /// The cards, by index.
     pub cards: Vec<NetworkCard>,
     /// `EfaInfo.MaximumEfaInterfaces`; 0: it has none.
     pub efas_max: u32,
