@@ -51,9 +51,9 @@ pub struct Candidate {
     pub instance_type: TypeName,
     /// Market on which the instance is bought.
     pub lifecycle: Lifecycle,
-    /// Present price.
+    /// Present price, all nodes of the job together.
     pub rate: Rate,
-    /// Highest price that it can cost: on Spot the highest price that is accepted.
+    /// Highest price that it can cost, all nodes together: on Spot the highest price that is accepted, for each node.
     pub rate_max: Rate,
     /// The quota that counts it, by the table; after a refusal by a quota, by the answer of Service Quotas.
     pub quota: Option<QuotaCode>,

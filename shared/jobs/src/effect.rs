@@ -27,7 +27,7 @@ pub enum Effect {
     Terminate(JobMachine),
     /// Note on the budgets that what this instance costs settles what was reserved. Has no answer: without it the reservation only stays
     /// whole until the job has ended.
-    Settle(ResourceId),
+    Settle(Vec<ResourceId>),
     /// Give back what was reserved, up to the reservation of this number.
     Release(u32),
     /// Take it off the index of unfinished jobs. Has no answer.

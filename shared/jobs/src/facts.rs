@@ -139,6 +139,8 @@ pub enum ReserveResult {
 pub enum LaunchResult {
     Launched {
         instance: ResourceId,
+        /// The nodes 1 and up of a gang, by EC2's launch index.
+        members: Vec<ResourceId>,
         /// Time of the launch, as EC2 says.
         launched_at: Timestamp,
     },

@@ -6,7 +6,7 @@ use model::id::Region;
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
-use super::spec::is_zero;
+use super::spec::{is_one_node, is_zero, one_node};
 
 /// `/etc/curfew/identity.json` on the machine. No secret, and nothing that a spec says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct MachineIdentity {
     pub region: Region,
     pub job: JobId,
     pub attempt: u32,
+    /// Number of machines of the launch, which run the command together.
+    #[serde(default = "one_node", skip_serializing_if = "is_one_node")]
+    pub nodes: u8,
     /// The latest failed attempt that is retried; 0 if none is. A failure of a later attempt in head has not been read, and fences this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_of: u32,

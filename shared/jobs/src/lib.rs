@@ -117,7 +117,8 @@ pub use refusals::LaunchRefusals;
 pub use shell::Shell;
 pub use signal_recipients::{ProcessEntry, ProgramKind, SignalRecipients, choose_recipients};
 pub use spec::{
-    CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, TYPE_GPUS_MAX, Workload,
+    CheckpointSpec, EfaMode, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, NetworkSpec, Placement, SpotSpec,
+    TYPE_GPUS_MAX, Workload,
 };
 pub use sweep::{is_index_search_due, is_searched};
 pub use telemetry::GpuWork;
@@ -356,7 +357,7 @@ impl Job {
     #[must_use]
     pub fn knows(&self, region: &Region, instance: &ResourceId, attempt: Option<u32>) -> Option<bool> {
         let mut known = self.machine().into_iter().chain(&self.previous_attempt);
-        if known.any(|placed| placed.instance == *instance && placed.region == *region) {
+        if known.any(|placed| placed.has(instance) && placed.region == *region) {
             return Some(true);
         }
         let launching =
@@ -390,7 +391,7 @@ impl Job {
     /// bought on demand, which AWS does not take back.
     #[must_use]
     pub fn is_warned_by(&self, warned: &ResourceId) -> bool {
-        self.machine().is_none_or(|placed| placed.instance == *warned && placed.lifecycle == Lifecycle::Spot)
+        self.machine().is_none_or(|placed| placed.has(warned) && placed.lifecycle == Lifecycle::Spot)
     }
 
     /// Returns `true` if nothing is left to do for the job.

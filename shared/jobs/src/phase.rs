@@ -5,7 +5,8 @@ use model::id::{Region, ResourceId, TypeName};
 use model::money::Rate;
 use serde::{Deserialize, Serialize};
 
-use super::{Candidate, Lifecycle, QuotaCode, TransferCost};
+use super::node_gang::{GangLaunch, Node};
+use super::{Candidate, JobId, Lifecycle, QuotaCode, TransferCost};
 
 /// The phase of a job: what is left to do follows from this alone. Written as `"state": "running", "of": { … }` beside the job's own keys:
 /// one object less, and `attempt` would be there twice.
@@ -97,18 +98,26 @@ impl RefusedCandidates {
     }
 }
 
+/// The machine of an attempt, or all machines of a gang: place, price and times are the attempt's, and only the instances differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobMachine {
+    /// The machine, or node 0 of a gang.
     pub instance: ResourceId,
+    /// The nodes 1 and up of a gang, by EC2's launch index; empty for a single machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<ResourceId>,
+    /// The launch of a gang ([`launch_id`](crate::launch_id)), which names the folder of its documents; empty for a single machine.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub launch: String,
     pub region: Region,
     pub zone: String,
     #[serde(rename = "type")]
     pub instance_type: TypeName,
     /// Market on which it was bought.
     pub lifecycle: Lifecycle,
-    /// Highest price that it can cost.
+    /// Highest price that it can cost, all nodes together.
     pub rate_max: Rate,
-    /// Price at its launch.
+    /// Price at its launch, all nodes together.
     pub rate: Rate,
     /// Cost of its checkpoints, where it is not in the bucket's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +128,45 @@ pub struct JobMachine {
     pub launched_at: Timestamp,
     /// The attempt's absolute end.
     pub ends_at: Timestamp,
+}
+
+impl JobMachine {
+    /// Returns its instances, by node.
+    pub fn instances(&self) -> impl Iterator<Item = &ResourceId> {
+        std::iter::once(&self.instance).chain(&self.members)
+    }
+
+    /// Returns `true` if the instance is one of them.
+    #[must_use]
+    pub fn has(&self, instance: &ResourceId) -> bool {
+        self.instances().any(|own| own == instance)
+    }
+
+    /// Returns the launch of a gang; `None` for a single machine.
+    #[must_use]
+    pub fn gang(&self, job: &JobId) -> Option<GangLaunch> {
+        let nodes = Node::try_from(self.members.len().checked_add(1)?).ok()?;
+        let gang = GangLaunch { job: job.clone(), attempt: self.attempt, launch: self.launch.clone(), nodes };
+        Some(gang).filter(GangLaunch::is_valid)
+    }
+
+    /// Names its type for people: `g5.xlarge`, or `4 × g6.12xlarge`.
+    #[must_use]
+    pub fn name_type(&self) -> String {
+        match self.instances().count() {
+            1 => self.instance_type.to_string(),
+            nodes => format!("{nodes} × {}", self.instance_type),
+        }
+    }
+
+    /// Names its instances for people: `i-0abc`, or `i-0abc and 3 more`.
+    #[must_use]
+    pub fn name_instances(&self) -> String {
+        match self.members.len() {
+            0 => self.instance.to_string(),
+            more => format!("{} and {more} more", self.instance),
+        }
+    }
 }
 
 /// A machine that has to be gone first.

@@ -164,7 +164,8 @@ fn priced<'a>(
         let on_demand = on_demand.then(|| (Lifecycle::OnDemand, limits.on_demand(pool, prices)));
         for (lifecycle, price) in spot.into_iter().chain(on_demand) {
             match price {
-                Ok((rate, rate_max)) => {
+                Ok(each) => {
+                    let [rate, rate_max] = [each.0, each.1].map(|rate| of_all_nodes(terms, rate));
                     let transfer = terms.transfer_cost(&pool.region);
                     found.push(PricedPool { pool, lifecycle, rate, rate_max, transfer });
                 }
@@ -243,7 +244,13 @@ fn fitting<'a>(
     let is_roomy = |pool: &CapacityPool| u64::from(pool.memory_mib) >= memory_mib_of_machine;
     let large = narrowed(large, is_roomy, |pools| words::too_small_machine(&terms.machine, pools))?;
     let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
-    narrowed(large, |pool| pool.gpus <= most, |pools| words::too_many(pools, most, &key))
+    let nodes = u32::from(gpu.nodes);
+    narrowed(large, |pool| pool.gpus.saturating_mul(nodes) <= most, |pools| words::too_many(pools, most, &key))
+}
+
+/// Returns the price of all nodes together.
+fn of_all_nodes(terms: &JobTerms, rate: Rate) -> Rate {
+    Rate::from_usd_micros_per_hour(rate.usd_micros_per_hour().saturating_mul(u64::from(terms.gpu.nodes)))
 }
 
 /// The least MiB of a GPU with the requested memory. People name the nominal size: EC2 reports 22,888 MiB for an A10G with 24 GB

@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn an_answer_to_one_launch_does_not_apply_to_another() {
-        let launched = LaunchResult::Launched { instance: "i-1".into(), launched_at: noon_plus(0) };
+        let launched =
+            LaunchResult::Launched { instance: "i-1".into(), members: Vec::new(), launched_at: noon_plus(0) };
         let words = || "said".to_owned();
         for answer in [
             launched,

@@ -102,6 +102,9 @@ pub struct JobTerms {
     /// `[box]`; `None`: a job with a command.
     #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
     pub gpu_box: Option<BoxTerms>,
+    /// `[network]`; `None`: its machine needs no network of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkSpec>,
     /// `[machine]`.
     pub machine: MachineSpec,
     /// The region of the state bucket, which holds the checkpoints; `None`: unknown.
@@ -115,7 +118,23 @@ pub(super) const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// Number of nodes of a spec that does not say.
+pub(super) const fn one_node() -> u8 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) const fn is_one_node(nodes: &u8) -> bool {
+    *nodes == 1
+}
+
 impl JobTerms {
+    /// Returns `true` if several machines run its command together.
+    #[must_use]
+    pub const fn is_gang(&self) -> bool {
+        self.gpu.nodes > 1
+    }
+
     /// The job with whose newest checkpoint a job of that team begins.
     #[must_use]
     pub fn resume_from(&self, team: &TeamName) -> Option<JobId> {
@@ -147,6 +166,9 @@ impl JobTerms {
 pub struct GpuSpec {
     /// Least number of GPUs; 0: a CPU job.
     pub count: u32,
+    /// Number of machines that run the command together, each with the GPUs that the other keys say.
+    #[serde(default = "one_node", skip_serializing_if = "is_one_node")]
+    pub nodes: u8,
     /// Only these, such as `A10G`, of any type that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -162,6 +184,37 @@ impl GpuSpec {
     pub fn types_of_unknown_families(&self) -> Vec<&TypeName> {
         self.types.iter().filter(|name| check_gpu_type(name.as_str()).is_ok_and(|is_known| !is_known)).collect()
     }
+}
+
+/// `[network]`, of a job on several machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct NetworkSpec {
+    #[serde(default)]
+    pub efa: EfaMode,
+    /// `None`: a cluster placement group where its machines use EFA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+}
+
+/// `network.efa`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EfaMode {
+    /// As many EFA interfaces as the type and the subnet allow.
+    #[default]
+    Auto,
+    /// All EFA interfaces of the type, or no launch.
+    Required,
+    Off,
+}
+
+/// `network.placement`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// A cluster placement group.
+    Cluster,
+    None,
 }
 
 /// `[spot]`, where it is enabled.

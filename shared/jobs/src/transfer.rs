@@ -140,6 +140,8 @@ impl JobTerms {
         let size = checkpoint.size_gb?;
         let (up, down) = (transfer_usd_per_gb(region, bucket), transfer_usd_per_gb(bucket, region));
         let (up, down) = (usd_of(size, up), usd_of(size, down));
+        // The nodes upload one step together, and each restores all of it.
+        let down = Amount::from_usd_micros(down.usd_micros().saturating_mul(u64::from(self.gpu.nodes)));
         Some(TransferCost { usd_per_hour: hourly(up, checkpoint), usd_per_machine: up + down })
     }
 

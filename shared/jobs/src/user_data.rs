@@ -83,6 +83,7 @@ mod tests {
             region: "eu-west-1".into(),
             job: JobId::read("vision/llama-ft-0123abcd").unwrap(),
             attempt: 3,
+            nodes: 1,
             retry_of: 2,
             launch: "0a1b2c3d".to_owned(),
             ends_at: time("2026-09-01T20:00:00Z"),

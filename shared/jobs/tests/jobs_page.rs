@@ -232,6 +232,8 @@ fn the_documented_limits_of_tags_and_lists_are_the_code_s() {
 fn placed() -> JobMachine {
     JobMachine {
         instance: "i-0abc".into(),
+        members: Vec::new(),
+        launch: String::new(),
         region: "us-east-1".into(),
         zone: "us-east-1a".to_owned(),
         instance_type: "g6.xlarge".into(),

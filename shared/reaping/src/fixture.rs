@@ -224,7 +224,8 @@ pub fn jobs(phase: Phase) -> JobStates {
     let id = JobId::read("vision/llama-0123abcd").unwrap();
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: None,
         max_runtime_seconds: 8 * 3600,
         finish_by: None,
@@ -261,6 +262,8 @@ pub fn launching() -> Phase {
 pub fn placed(instance: &str, region: &str) -> JobMachine {
     JobMachine {
         instance: instance.into(),
+        members: Vec::new(),
+        launch: String::new(),
         region: region.into(),
         zone: format!("{region}a"),
         instance_type: "g5.xlarge".into(),

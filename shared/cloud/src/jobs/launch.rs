@@ -164,7 +164,7 @@ fn launched(instances: &[Ec2Instance], region: &Region) -> LaunchResult {
         instances.first().and_then(|instance| Some((instance.instance_id()?, timestamp(instance.launch_time()?)?)));
     match launched {
         Some((id, launched_at)) if check_id(id, "i", "an instance").is_ok() => {
-            LaunchResult::Launched { instance: ResourceId::from(id), launched_at }
+            LaunchResult::Launched { instance: ResourceId::from(id), members: Vec::new(), launched_at }
         }
         // The SDK accepts a truncated answer as a shorter one.
         _ => LaunchResult::Unknown(format!(
@@ -178,8 +178,11 @@ async fn launched_by(ec2: &Client, launch: &LaunchRequest) -> Result<Option<Laun
     let region = &launch.candidate.region;
     let call = ec2.describe_instances().filters(filter("client-token", [launch.token.as_str()]));
     let page = describe::page(call, region).await?;
-    let answer =
-        |instance: Instance| LaunchResult::Launched { instance: instance.id, launched_at: instance.launched_at };
+    let answer = |instance: Instance| LaunchResult::Launched {
+        instance: instance.id,
+        members: Vec::new(),
+        launched_at: instance.launched_at,
+    };
     match page.described.into_iter().next() {
         None if page.incomplete > 0 => {
             let message = "the answer about this token is incomplete";

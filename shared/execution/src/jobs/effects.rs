@@ -39,8 +39,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 self.terminate(job, placed).await;
                 return Some(EffectResult::Terminated);
             }
-            Effect::Settle(instance) => {
-                if let Err(error) = self.settle(job, instance).await {
+            Effect::Settle(instances) => {
+                if let Err(error) = self.settle(job, instances).await {
                     self.gap(error.gap(home));
                 }
             }
@@ -114,6 +114,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             region: self.run.cloud.home().clone(),
             job: job.job.clone(),
             attempt: launch.attempt,
+            nodes: job.terms.gpu.nodes,
             retry_of: launch.retry_of,
             ends_at: launch.ends_at,
             launch: launch_id(&launch.token),

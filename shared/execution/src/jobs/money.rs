@@ -102,10 +102,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         Ok(())
     }
 
-    pub(super) async fn settle(&self, job: &Job, instance: &ResourceId) -> Result<(), StoreError> {
+    pub(super) async fn settle(&self, job: &Job, instances: &[ResourceId]) -> Result<(), StoreError> {
         let _exclusive = self.budgets.lock().await;
         let (name, months) = (job.job.to_string(), months(job.submitted_at, self.config, self.now()));
-        let settles = |document: &mut Budget| launched(document, &name, instance.clone());
+        let settles = |document: &mut Budget| {
+            instances
+                .iter()
+                .fold(false, |is_changed, instance| launched(document, &name, instance.clone()) || is_changed)
+        };
         self.change(&holders(&job.job.team), &months, settles).await
     }
 

@@ -267,7 +267,7 @@ impl JobCloud for Account<'_> {
             self.world.borrow_mut().tally.unanswered_launches += 1;
             return Ok(LaunchResult::Unknown("the answer was lost".to_owned()));
         }
-        Ok(LaunchResult::Launched { instance, launched_at })
+        Ok(LaunchResult::Launched { instance, members: Vec::new(), launched_at })
     }
 
     async fn observe_home(&self, _: &GpuBox, _: Timestamp) -> Result<HomeSight, CallError> {

@@ -167,7 +167,8 @@ impl JobReading {
 fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: None,
         max_runtime_seconds: DAY,
         finish_by: None,
@@ -183,6 +184,8 @@ fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
     let at = stamp(now);
     let placed = JobMachine {
         instance: one.machine.as_str().into(),
+        members: Vec::new(),
+        launch: String::new(),
         region: one.region.clone(),
         zone: String::new(),
         instance_type: "g5.xlarge".into(),

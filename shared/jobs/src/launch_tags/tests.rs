@@ -12,7 +12,8 @@ use crate::{Candidate, GpuSpec, JobId, JobTerms, Lifecycle, MachineImage, Machin
 fn job(owner: Option<&str>, tags: &[(&str, &str)]) -> Job {
     let terms = JobTerms {
         tags: tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: None,
         max_runtime_seconds: 3_600,
         finish_by: None,

@@ -129,7 +129,7 @@ fn extend(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) 
         (Some(EffectResult::Reserved(ReserveResult::Granted)), Some(asked)) => {
             job.reserved = Some(JobReservation { granted: true, ..asked });
             answer(gpu_box, request, None);
-            (job, vec![Effect::Settle(machine.instance.clone())])
+            (job, vec![Effect::Settle(vec![machine.instance.clone()])])
         }
         (Some(EffectResult::Reserved(ReserveResult::Refused(why))), Some(asked)) => {
             // What was reserved before stays; a later request has a later number.

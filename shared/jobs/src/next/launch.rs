@@ -91,9 +91,12 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         // EC2 may not show yet what was launched a moment ago.
         LaunchResult::Mismatch(_) if is_young => (job, Vec::new()),
         LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
-        LaunchResult::Launched { instance, launched_at } => {
+        LaunchResult::Launched { instance, members, launched_at } => {
+            let gang = job.terms.is_gang().then(|| crate::launch_id(&launch.token));
             let placed = JobMachine {
                 instance: instance.clone(),
+                members: members.clone(),
+                launch: gang.unwrap_or_default(),
                 region: launch.candidate.region,
                 zone: launch.candidate.zone,
                 instance_type: launch.candidate.instance_type,
@@ -271,13 +274,13 @@ fn launched(
     let why = format!(
         "{} {} in {}, at most {} until {}",
         if job.machines > 0 { "launched again:" } else { "launched:" },
-        placed.instance_type,
+        placed.name_type(),
         placed.zone,
         placed.show_cost_max(),
         placed.ends_at
     );
     let noted = note(&job, TransitionKind::Launched(placed.instance.clone()), why);
-    let settle = Effect::Settle(placed.instance.clone());
+    let settle = Effect::Settle(placed.instances().cloned().collect());
     // After machines without a heartbeat another launch is no success yet.
     job.unplaced_since = job.unplaced_since.filter(|_| job.launches_without_heartbeat > 0);
     job.machines = job.machines.saturating_add(1);
@@ -296,7 +299,7 @@ fn launched(
         let lost = TransitionKind::Lost(machine.instance.clone(), LossReason::ReturnedToSpot);
         let lost = note(&job, lost, format!("{} {}", machine.instance, LossReason::ReturnedToSpot.describe()));
         (job, vec![lost, Effect::Terminate(machine)])
-    } else if facts.warned.as_ref() == Some(&placed.instance) {
+    } else if facts.warned.as_ref().is_some_and(|warned| placed.has(warned)) {
         run::warned(job, &placed, facts, now)
     } else {
         (job, Vec::new())

@@ -67,7 +67,7 @@ fn has_heartbeat(machine: &JobMachine, facts: &JobFacts) -> bool {
 }
 
 pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if facts.warned.as_ref() == Some(&placed.instance) {
+    if facts.warned.as_ref().is_some_and(|warned| placed.has(warned)) {
         return warned(job, placed, facts, now);
     }
     match &facts.machine {

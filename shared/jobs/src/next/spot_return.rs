@@ -20,7 +20,8 @@ const CHECKPOINT_IS_FRESH: SignedDuration = SignedDuration::from_mins(2);
 
 /// Asks for a machine on Spot just after a checkpoint, where the deadline leaves time for restarts; `None`: the job stays where it is.
 pub(super) fn request(job: &Job, machine: &JobMachine, now: Timestamp) -> Option<JobDecision> {
-    let (_, seen) = job.deadline.as_ref()?.checkpoint?;
+    // A gang on both sides of the move would need twice its quota.
+    let (_, seen) = job.deadline.as_ref().filter(|_| !job.terms.is_gang())?.checkpoint?;
     let is_fresh = now.duration_since(seen) <= CHECKPOINT_IS_FRESH;
     if machine.lifecycle != Lifecycle::OnDemand || job.previous_attempt.is_some() || !is_fresh {
         return None;

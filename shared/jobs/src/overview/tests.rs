@@ -8,6 +8,8 @@ const NOW: &str = "2026-11-22T05:00:00Z";
 fn placed(attempt: u32) -> JobMachine {
     JobMachine {
         instance: "i-0123456789abcdef0".into(),
+        members: Vec::new(),
+        launch: String::new(),
         region: "us-east-1".into(),
         zone: "us-east-1a".to_owned(),
         instance_type: "g6.xlarge".into(),

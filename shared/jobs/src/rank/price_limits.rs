@@ -27,7 +27,7 @@ pub(super) enum PriceObjection {
     },
 }
 
-/// The prices that the machine of a job does not exceed.
+/// The prices that each machine of a job does not exceed.
 pub(super) struct PriceLimits {
     /// `spot.max_usd_per_hour`, on Spot alone.
     spot: Option<PriceLimit>,
@@ -45,10 +45,14 @@ impl PriceLimits {
     pub(super) fn new(terms: &JobTerms, policy: LaunchPolicy<'_>, default_max: Option<Rate>) -> Self {
         let limit = |key: &str, most: Rate| PriceLimit { most, key: format!("`{key}`") };
         let spot = terms.spot.as_ref().and_then(|spot| spot.max_rate).map(|most| limit("spot.max_usd_per_hour", most));
-        let own = terms.max_rate.map(|most| limit("limits.max_usd_per_hour", most));
+        // All nodes of a job share the limits of the job and of the configuration, and each has the one of Spot.
+        let each =
+            |most: Rate| Rate::from_usd_micros_per_hour(most.usd_micros_per_hour() / u64::from(terms.gpu.nodes.max(1)));
+        let own = terms.max_rate.map(|most| limit("limits.max_usd_per_hour", each(most)));
         let default_on_demand = default_max.filter(|_| own.is_none());
         let default_on_spot = default_on_demand.filter(|_| spot.is_none());
-        Self { spot, own, ceiling: policy.ceiling().rate, default_on_spot, default_on_demand }
+        let ceiling = policy.ceiling().rate.map(|ceiling| PriceLimit { most: each(ceiling.most), ..ceiling });
+        Self { spot, own, ceiling, default_on_spot, default_on_demand }
     }
 
     /// The price of a pool on Spot now, and at most.

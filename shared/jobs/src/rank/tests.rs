@@ -62,7 +62,8 @@ fn images() -> Vec<(Region, MachineImage)> {
 fn terms() -> JobTerms {
     JobTerms {
         tags: std::collections::BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: None,
         max_runtime_seconds: 3_600,
         finish_by: None,
@@ -84,7 +85,7 @@ fn on_spot(max_usd: Option<u64>, fallback_seconds: Option<i64>) -> JobTerms {
 
 fn asking(count: u32, memory_gib_min: u32, types: &[&str]) -> JobTerms {
     let types = types.iter().map(|name| TypeName::from(*name)).collect();
-    JobTerms { gpu: GpuSpec { count, name: None, memory_gib_min, types }, ..terms() }
+    JobTerms { gpu: GpuSpec { count, nodes: 1, name: None, memory_gib_min, types }, ..terms() }
 }
 
 /// Zone, type, micro-USD per hour, since an hour.

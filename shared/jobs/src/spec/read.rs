@@ -5,6 +5,7 @@ mod gpu_box;
 mod inputs;
 mod limits;
 mod machine;
+mod network;
 mod sized_model;
 mod sweep;
 
@@ -23,6 +24,7 @@ use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, ModelSizing, SpotSpec, W
 use crate::checkpoints::check_pattern;
 use crate::gpu_type::check_gpu_name;
 use crate::machine_ceiling::{Ceiling, MachineCeiling};
+use crate::node_gang::NODES_MAX;
 use crate::parameter_sweep::sweep_variable;
 use crate::team_access::check_team;
 use crate::{CHECKPOINTS_KEPT_MAX, ContainerImage, JobName, Shell, SpecMistake, WorkdirDigest};
@@ -64,9 +66,11 @@ impl JobSpec {
             judge.no_cpu_job(&written.machine);
         }
         let (gpu, sizing) = judge.gpu(&written.gpu);
+        let network = judge.network(&written);
         judge.gpu_ceiling(&gpu, team, config);
         let mut terms = JobTerms {
             gpu,
+            network,
             spot: judge.spot(&written.spot),
             max_runtime_seconds: judge.max_runtime(&written, team, config),
             finish_by: judge.deadline(&written.limits, now),
@@ -297,16 +301,19 @@ impl SpecValidator<'_> {
         let types = gpu.types.iter().map(|name| TypeName::from(name.as_str())).collect();
         let by_model = sizing.as_ref().map(|sizing| (sizing.estimate.parallelism.gpus, sizing.gpu_gb_min));
         let (count, memory_gib_min) = by_model.unwrap_or((count.unwrap_or(1), memory_gib_min));
-        (GpuSpec { count, name: gpu.name.clone(), memory_gib_min, types }, sizing)
+        let nodes = self.some(&["gpu", "nodes"], gpu.nodes, 1, [1, NODES_MAX]);
+        (GpuSpec { count, nodes, name: gpu.name.clone(), memory_gib_min, types }, sizing)
     }
 
     /// Checks that the configuration lets a machine have so many GPUs.
     fn gpu_ceiling(&mut self, gpu: &GpuSpec, team: Option<&TeamName>, config: &Config) {
         let Some(Ceiling { most, key }) = MachineCeiling::from_config(config, team).gpus else { return };
-        if gpu.count > most {
-            let problem =
-                format!("{} GPUs on one machine are too many: {key} of the configuration is {most}", gpu.count);
-            self.refuse(&["gpu", "count"], &problem);
+        let all = gpu.count.saturating_mul(u32::from(gpu.nodes));
+        if all > most {
+            let of_gang = format!("on {} machines", gpu.nodes);
+            let machines = if gpu.nodes == 1 { "on one machine" } else { of_gang.as_str() };
+            let problem = format!("{all} GPUs {machines} are too many: {key} of the configuration is {most}");
+            self.refuse(&["gpu", if gpu.count > most { "count" } else { "nodes" }], &problem);
         }
     }
 

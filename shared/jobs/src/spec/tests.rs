@@ -103,7 +103,8 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
     );
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
         max_runtime_seconds: 7 * 86_400,
         finish_by: None,

@@ -35,6 +35,7 @@ pub(super) struct RawSpec {
     pub(super) env: BTreeMap<String, String>,
     pub(super) secrets: BTreeMap<String, String>,
     pub(super) gpu: RawGpu,
+    pub(super) network: RawNetwork,
     pub(super) spot: RawSpot,
     pub(super) limits: RawLimits,
     pub(super) checkpoint: Option<RawCheckpoint>,
@@ -49,10 +50,19 @@ pub(super) struct RawSpec {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawGpu {
     pub(super) count: Option<u32>,
+    pub(super) nodes: Option<u8>,
     pub(super) name: Option<String>,
     pub(super) memory_gib_min: Option<u32>,
     pub(super) types: Vec<String>,
     pub(super) model: Option<RawModel>,
+}
+
+/// `[network]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawNetwork {
+    pub(super) efa: Option<String>,
+    pub(super) placement: Option<String>,
 }
 
 /// `[gpu.model]`.

@@ -91,7 +91,9 @@ pub(crate) fn found(world: &ModelWorld, order: &LaunchOrder, outcome: EffectOutc
     let same = world.machines.iter().find(|machine| machine.order.token == order.token);
     match same {
         _ if outcome == EffectOutcome::Lost => LaunchResult::Unknown("as the world has it".to_owned()),
-        Some(machine) => LaunchResult::Launched { instance: machine.id(), launched_at: machine.launched_at },
+        Some(machine) => {
+            LaunchResult::Launched { instance: machine.id(), members: Vec::new(), launched_at: machine.launched_at }
+        }
         None => LaunchResult::NoCapacity("nothing is there".to_owned()),
     }
 }

@@ -62,7 +62,8 @@ pub(crate) fn submitted() -> Job {
     let name = JobName::read("llama").unwrap();
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
         max_runtime_seconds: RUNTIME_MAX.as_secs(),
         finish_by: Some(begin() + FINISH_WITHIN),

@@ -49,7 +49,8 @@ fn on_demand() -> LaunchRequest {
 fn terms(machine: MachineSpec) -> JobTerms {
     JobTerms {
         tags: std::collections::BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types: Vec::new() },
+        network: None,
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
@@ -95,7 +96,11 @@ async fn check(
 }
 
 fn launched() -> LaunchResult {
-    LaunchResult::Launched { instance: ID.into(), launched_at: "2026-09-01T12:00:00Z".parse().unwrap() }
+    LaunchResult::Launched {
+        instance: ID.into(),
+        members: Vec::new(),
+        launched_at: "2026-09-01T12:00:00Z".parse().unwrap(),
+    }
 }
 
 #[tokio::test]

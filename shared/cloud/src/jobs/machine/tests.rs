@@ -96,6 +96,8 @@ fn placed() -> JobMachine {
     let at = "2026-09-01T12:00:00Z".parse().unwrap();
     JobMachine {
         instance: "i-1".into(),
+        members: Vec::new(),
+        launch: String::new(),
         region: "us-east-1".into(),
         zone: "us-east-1a".to_owned(),
         instance_type: "g5.xlarge".into(),

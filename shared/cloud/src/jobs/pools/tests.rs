@@ -74,7 +74,8 @@ fn terms(types: &[&str], machine: MachineSpec) -> JobTerms {
     let types = types.iter().map(|name| TypeName::from(*name)).collect();
     JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 0, types },
+        network: None,
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,

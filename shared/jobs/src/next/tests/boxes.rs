@@ -147,7 +147,7 @@ fn extending_reserves_first() {
     given.facts.answer = Some(EffectResult::Reserved(ReserveResult::Granted));
     let (granted, effects) = decide(&given);
     assert_eq!(granted.gpu_box.as_ref().unwrap().soft_end, noon_plus(7 * HOUR + 1_800));
-    assert_eq!(effects, [Effect::Settle("i-1".into())]);
+    assert_eq!(effects, [Effect::Settle(vec!["i-1".into()])]);
     let near = at(given.clone(), 7 * HOUR - 60);
     assert!(!decide(&near).0.gpu_box.unwrap().end_is_near, "its end moved");
     given.facts.answer = Some(EffectResult::Reserved(ReserveResult::Refused("spent".to_owned())));

@@ -200,7 +200,7 @@ impl AdversaryWorld {
         let id = format!("i-{}", self.machines.len() + 1);
         let (attempt, restored, launched_at) = (launch.attempt, self.saved, self.now);
         self.machines.push(SimulatedMachine { id: id.clone(), attempt, lifecycle, launched_at, restored, ended: None });
-        LaunchResult::Launched { instance: id.as_str().into(), launched_at: noon_plus(self.now) }
+        LaunchResult::Launched { instance: id.as_str().into(), members: Vec::new(), launched_at: noon_plus(self.now) }
     }
 
     /// Until the work is done, or the agent would end the command.

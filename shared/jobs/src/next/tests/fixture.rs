@@ -19,7 +19,8 @@ pub(crate) fn noon_plus(seconds: i64) -> Timestamp {
 pub(crate) fn terms() -> JobTerms {
     JobTerms {
         tags: std::collections::BTreeMap::new(),
-        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 16, types: Vec::new() },
+        gpu: GpuSpec { count: 1, nodes: 1, name: None, memory_gib_min: 16, types: Vec::new() },
+        network: None,
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: Some(2 * HOUR) }),
         max_runtime_seconds: 8 * HOUR,
         finish_by: None,
@@ -87,6 +88,8 @@ pub(crate) fn placed(instance: &str, attempt: u32) -> JobMachine {
     let candidate = &ranking.candidates[0];
     JobMachine {
         instance: instance.into(),
+        members: Vec::new(),
+        launch: String::new(),
         region: candidate.region.clone(),
         zone: candidate.zone.clone(),
         instance_type: candidate.instance_type.clone(),
@@ -315,7 +318,8 @@ impl JobInput {
     }
 
     pub(crate) fn launched(self, instance: &str, seconds: i64) -> Self {
-        let launched = LaunchResult::Launched { instance: instance.into(), launched_at: noon_plus(seconds) };
+        let launched =
+            LaunchResult::Launched { instance: instance.into(), members: Vec::new(), launched_at: noon_plus(seconds) };
         self.answered(EffectResult::Launched(launched))
     }
 
@@ -392,7 +396,10 @@ fn effect(effect: &Effect) -> String {
             format!("launch {} until {}", launch.candidate.instance_type, launch.ends_at.strftime("%H:%M:%S"))
         }
         Effect::Terminate(placed) => format!("terminate {}", placed.instance),
-        Effect::Settle(instance) => format!("settle {instance}"),
+        Effect::Settle(instances) => {
+            let ids: Vec<&str> = instances.iter().map(ResourceId::as_str).collect();
+            format!("settle {}", ids.join(" "))
+        }
         Effect::Release(_) => "release".to_owned(),
         Effect::Forget => "forget".to_owned(),
         Effect::Record(note) => match &note.kind {

@@ -83,7 +83,11 @@ fn any_moment() -> impl Strategy<Value = Timestamp> {
 }
 
 fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
-    let launched = |seconds| LaunchResult::Launched { instance: "i-1".into(), launched_at: noon_plus(seconds) };
+    let launched = |seconds| LaunchResult::Launched {
+        instance: "i-1".into(),
+        members: Vec::new(),
+        launched_at: noon_plus(seconds),
+    };
     let quota = || LaunchResult::Quota("so".to_owned(), Some(QuotaCode("L-SPOT".to_owned())));
     select(vec![
         None,

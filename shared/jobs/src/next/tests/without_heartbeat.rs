@@ -172,7 +172,11 @@ fn minute(mut given: JobInput, code: &str, minute: i64) -> (JobInput, bool) {
             Effect::Launch(_) => {
                 is_launched = true;
                 let instance = format!("i-{number}").as_str().into();
-                Some(EffectResult::Launched(LaunchResult::Launched { instance, launched_at: given.now }))
+                Some(EffectResult::Launched(LaunchResult::Launched {
+                    instance,
+                    members: Vec::new(),
+                    launched_at: given.now,
+                }))
             }
             Effect::Release(_) => Some(EffectResult::Released(true)),
             _ => None,

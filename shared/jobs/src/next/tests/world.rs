@@ -310,7 +310,11 @@ impl JobWorld {
             return LaunchResult::Unknown("it was launched, and the answer was lost".to_owned());
         }
         let machine = &self.machines[number];
-        LaunchResult::Launched { instance: machine.id.as_str().into(), launched_at: noon_plus(machine.launched_at) }
+        LaunchResult::Launched {
+            instance: machine.id.as_str().into(),
+            members: Vec::new(),
+            launched_at: noon_plus(machine.launched_at),
+        }
     }
 
     fn begin(&mut self, launch: &LaunchRequest) -> usize {

@@ -10,7 +10,7 @@ async fn a_token_of_a_terminated_instance_launched_it() {
     let (answered, calls) =
         check(move |call| gone(call, instances_page(&[instance_xml(ID, "terminated", &[], "")], None))).await;
     let launched_at = "2026-08-31T12:00:00Z".parse().unwrap();
-    assert_eq!(answered, LaunchResult::Launched { instance: ID.into(), launched_at });
+    assert_eq!(answered, LaunchResult::Launched { instance: ID.into(), members: Vec::new(), launched_at });
     assert_eq!(calls.said()[1], "DescribeInstances Filter.1.Name=client-token Filter.1.Value.1=a-token");
 
     let (answered, _) = check(move |call| gone(call, instances_page(&[], None))).await;

@@ -1,0 +1,48 @@
+//! `gpu.nodes` and `[network]` of a spec.
+
+use crate::spec::judge::SpecValidator;
+use crate::spec::written::RawSpec;
+use crate::{EfaMode, NetworkSpec, Placement};
+
+impl SpecValidator<'_> {
+    /// Reads the network of a job on several machines, and refuses what only a job on one has.
+    pub(super) fn network(&mut self, written: &RawSpec) -> Option<NetworkSpec> {
+        let network = &written.network;
+        if written.gpu.nodes.unwrap_or(1) < 2 {
+            for (key, value) in [("efa", &network.efa), ("placement", &network.placement)] {
+                if value.is_some() {
+                    let problem = "it is for a job on several machines; write `gpu.nodes`, or leave it out";
+                    self.refuse(&["network", key], problem);
+                }
+            }
+            return None;
+        }
+        if written.gpu_box.is_some() {
+            self.refuse(&["gpu", "nodes"], "a box is one machine; leave it out");
+        }
+        if written.limits.idle.is_some() {
+            let problem =
+                "it is not there for a job on several machines, whose nodes wait for each other; leave it out";
+            self.refuse(&["limits", "idle"], problem);
+        }
+        let efa = match network.efa.as_deref() {
+            None | Some("auto") => EfaMode::Auto,
+            Some("required") => EfaMode::Required,
+            Some("off") => EfaMode::Off,
+            Some(other) => {
+                self.refuse(&["network", "efa"], &format!("{other:?} is none of `auto`, `required`, `off`"));
+                EfaMode::Auto
+            }
+        };
+        let placement = match network.placement.as_deref() {
+            None => None,
+            Some("cluster") => Some(Placement::Cluster),
+            Some("none") => Some(Placement::None),
+            Some(other) => {
+                self.refuse(&["network", "placement"], &format!("{other:?} is none of `cluster`, `none`"));
+                None
+            }
+        };
+        Some(NetworkSpec { efa, placement })
+    }
+}
