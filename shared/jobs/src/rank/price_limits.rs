@@ -46,8 +46,11 @@ impl PriceLimits {
         let limit = |key: &str, most: Rate| PriceLimit { most, key: format!("`{key}`") };
         let spot = terms.spot.as_ref().and_then(|spot| spot.max_rate).map(|most| limit("spot.max_usd_per_hour", most));
         // All nodes of a job share the limits of the job and of the configuration, and each has the one of Spot.
-        let each =
-            |most: Rate| Rate::from_usd_micros_per_hour(most.usd_micros_per_hour() / u64::from(terms.gpu.nodes.max(1)));
+        let nodes = u64::from(terms.gpu.nodes);
+        let each = |most: Rate| {
+            let micros = most.usd_micros_per_hour();
+            Rate::from_usd_micros_per_hour(micros.checked_div(nodes).unwrap_or(micros))
+        };
         let own = terms.max_rate.map(|most| limit("limits.max_usd_per_hour", each(most)));
         let default_on_demand = default_max.filter(|_| own.is_none());
         let default_on_spot = default_on_demand.filter(|_| spot.is_none());
