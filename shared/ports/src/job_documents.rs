@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jobs::boxes::{ExtendRequest, GpuBox};
+use jobs::node_gang::{GangLaunch, GangListing, Node};
 use jobs::{CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms, SpecMistake};
 use model::id::TeamName;
 
@@ -71,6 +72,22 @@ pub trait MachineDocuments {
     /// # Errors
     /// If S3 refused.
     async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError>;
+
+    /// The documents of the members of a gang, by one LIST; what `known` has of them is not read again.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn read_gang(&self, gang: &GangLaunch, known: GangListing) -> Result<GangListing, StoreError>;
+
+    /// The last heartbeat of a node of a gang.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn read_node_heartbeat(
+        &self,
+        gang: &GangLaunch,
+        node: Node,
+    ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError>;
 
     /// The mistakes of a legal document in the jobs and sweeps that it names: `after`, of which `look` says how far each is, and `resume_from`.
     ///

@@ -7,6 +7,7 @@
 mod agent;
 mod backlog;
 mod boxes;
+mod gang;
 mod inbox;
 mod log;
 mod sweeps;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{ExtendRequest, GpuBox, box_key};
 use jobs::keys::{JobDocument, active_key, document_key, job_of_key, jobs_folder, team_and_job, team_of_folder};
+use jobs::node_gang::{GangLaunch, GangListing, Node};
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
 use model::id::TeamName;
@@ -96,6 +98,18 @@ impl MachineDocuments for Store {
         let key = document_key(job, JobDocument::Exit(attempt));
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, |exit: &ExitRecord| exit.check(attempt)).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
+    }
+
+    async fn read_gang(&self, gang: &GangLaunch, known: GangListing) -> Result<GangListing, StoreError> {
+        self.list_gang(gang, known).await
+    }
+
+    async fn read_node_heartbeat(
+        &self,
+        gang: &GangLaunch,
+        node: Node,
+    ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
+        self.find_node_heartbeat(gang, node).await
     }
 }
 

@@ -96,11 +96,11 @@ pub fn reserve(
     Ok(objection.map_or(ReservationOutcome::Fits, ReservationOutcome::Anyway))
 }
 
-/// An instance was launched for a job: from the next beat on its cost replaces the reservation. Returns whether there was one. If a month has begun
+/// Instances were launched for a job: from the next beat on their cost replaces the reservation. Returns whether there was one. If a month has begun
 /// since, both months' documents get it, the previous month's first, as with [`release`].
-pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool {
+pub fn launched(document: &mut Budget, job: &str, instances: &[ResourceId]) -> bool {
     let reservation = document.reservations.get_mut(job);
-    reservation.map(|one| one.instances.insert(instance)).is_some()
+    reservation.map(|one| one.instances.extend(instances.iter().cloned())).is_some()
 }
 
 /// Gives back what a job has reserved, up to the reservation of this number; whether there was anything. Where an instance was launched by

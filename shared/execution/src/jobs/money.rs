@@ -105,11 +105,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     pub(super) async fn settle(&self, job: &Job, instances: &[ResourceId]) -> Result<(), StoreError> {
         let _exclusive = self.budgets.lock().await;
         let (name, months) = (job.job.to_string(), months(job.submitted_at, self.config, self.now()));
-        let settles = |document: &mut Budget| {
-            instances
-                .iter()
-                .fold(false, |is_changed, instance| launched(document, &name, instance.clone()) || is_changed)
-        };
+        let settles = |document: &mut Budget| launched(document, &name, instances);
         self.change(&holders(&job.job.team), &months, settles).await
     }
 

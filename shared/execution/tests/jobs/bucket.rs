@@ -10,6 +10,7 @@ use jobs::backlog::{Backlog, Bookmarks};
 use jobs::boxes::{ExtendRequest, GpuBox};
 use jobs::inbox::{AnswerKind, InboxAnswers, Submission, answer_key};
 use jobs::keys::{active_key, jobs_folder};
+use jobs::node_gang::{GangLaunch, GangListing, Node};
 use jobs::trigger::TriggerListing;
 use jobs::{CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, Sweep, TriggerState, TriggeredDocument};
 use model::config::Config;
@@ -179,6 +180,14 @@ impl MachineDocuments for Account<'_> {
     async fn read_exit(&self, job: &JobId, attempt: u32) -> Read<MachineDocument<ExitRecord>> {
         self.store_call().await?;
         Ok(believed(self.world.borrow().exits.get(&(job.clone(), attempt)).cloned()))
+    }
+
+    async fn read_gang(&self, _: &GangLaunch, _: GangListing) -> Read<GangListing> {
+        unreachable!("each job of these worlds has one machine")
+    }
+
+    async fn read_node_heartbeat(&self, _: &GangLaunch, _: Node) -> Read<MachineDocument<ReceivedHeartbeat>> {
+        unreachable!("each job of these worlds has one machine")
     }
 }
 

@@ -87,6 +87,31 @@ impl GangListing {
         }
     }
 
+    /// Takes over the content of documents that an earlier listing has read.
+    pub fn take_known(&mut self, known: Self) {
+        fn take<K: Ord, T>(listed: &mut BTreeMap<K, Listed<T>>, known: BTreeMap<K, Listed<T>>) {
+            for (key, before) in known {
+                take_one(listed.get_mut(&key), Some(before));
+            }
+        }
+        fn take_one<T>(listed: Option<&mut Listed<T>>, known: Option<Listed<T>>) {
+            if let (Some(listed), Some(known)) = (listed, known)
+                && listed.at == known.at
+            {
+                listed.content = known.content;
+            }
+        }
+        take(&mut self.members, known.members);
+        take(&mut self.exits, known.exits);
+        take_one(self.stop.as_mut(), known.stop);
+        for (number, before) in known.rounds {
+            let Some(round) = self.rounds.get_mut(&number) else { continue };
+            take_one(round.round.as_mut(), before.round);
+            take(&mut round.ready, before.ready);
+            take(&mut round.ended, before.ended);
+        }
+    }
+
     /// The documents whose content a decision may need. Heartbeats are never read for one.
     #[must_use]
     pub fn unread(&self) -> Vec<GangDocument> {
@@ -177,5 +202,9 @@ mod tests {
         assert!(matches!(&listing.stop, Some(Listed { content: DocumentSight::Unreadable, .. })));
         assert_eq!(listing.members[&1].content.read(), Some(&member(1)));
         assert_eq!((listing.unread().len(), listing.members.len()), (0, 1));
+        let again = keys.iter().map(|key| (key.as_str(), at(if key.ends_with("stop.json") { 1 } else { 0 })));
+        let mut again = GangListing::from_keys(&gang, again);
+        again.take_known(listing);
+        assert_eq!(again.unread(), [GangDocument::Stop]);
     }
 }

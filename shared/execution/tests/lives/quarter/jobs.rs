@@ -78,7 +78,7 @@ impl QuarterWorld {
         let lives = vec![(began, ended)];
         for holder in &holders {
             let (version, mut document) = self.read(&month, holder);
-            assert!(launched(&mut document, &job.name, id.as_str().into()));
+            assert!(launched(&mut document, &job.name, &[id.as_str().into()]));
             assert!(self.write(&month, holder, version, &document));
         }
         self.machines.push(QuarterMachine {

@@ -92,8 +92,10 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     let config = Config::read(HOLDS).unwrap();
     let mut stored = Budget::default();
     stored.reservations.insert("vision/llama-1".to_owned(), BudgetReservation { until: now(), ..reservation(since) });
-    assert!(launched(&mut stored, "vision/llama-1", "i-1".into()) && !launched(&mut stored, "vision/x", "i-1".into()));
-    let volume = Spend { on: Some("i-1".into()), ..job_spend("vol-1", "vision/llama-1", since, 1.0) };
+    assert!(
+        launched(&mut stored, "vision/llama-1", &["i-1".into()]) && !launched(&mut stored, "vision/x", &["i-1".into()])
+    );
+    let volume = Spend { on: Some(&["i-1".into()]), ..job_spend("vol-1", "vision/llama-1", since, 1.0) };
     let copied = job_spend("i-3", "vision/llama-1", since, 4.0);
     let other_job = job_spend("i-2", "vision/other", since, 5.0);
     let spends = spends(vec![job_spend("i-1", "vision/llama-1", since, 29.0), volume, copied, other_job]);
@@ -161,7 +163,7 @@ fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
     let config = Config::read(HOLDS).unwrap();
     let mut november = Budget { month: "2026-11".to_owned(), ..Budget::default() };
     november.reservations.insert("vision/llama-1".to_owned(), reservation(since));
-    assert!(launched(&mut november, "vision/llama-1", "i-1".into()));
+    assert!(launched(&mut november, "vision/llama-1", &["i-1".into()]));
     let copied = job_spend("i-2", "vision/llama-1", since, 2.0);
     let spends = LedgerSpends {
         before: vec![job_spend("i-1", "vision/llama-1", since, 40.0), copied.clone()],

@@ -1,0 +1,88 @@
+//! Documents by which the members of a gang decide together ([`jobs::node_gang`]).
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use jobs::node_gang::{GangDocument, GangLaunch, GangListing, Node};
+use jobs::{Heartbeat, MACHINE_DOCUMENT_BYTES_MAX};
+use serde::Serialize;
+
+use super::{IF_LEFT_BEHIND_IS_LOST, believed};
+use crate::bucket::{FoundObject, WriteCondition};
+use crate::document::stamped;
+use crate::{MachineDocument, ReceivedHeartbeat, Store, StoreError};
+
+/// The documents of 32 nodes and several rounds are a quarter of one page; what else a machine puts there is not listed.
+const PAGES_MAX: usize = 1;
+
+/// The most documents that one look reads; a later look reads the rest.
+const READ_MAX: usize = 256;
+
+/// Reads at once.
+const AT_ONCE: usize = 16;
+
+impl Store {
+    /// The documents of a launch, by one LIST. What `known` has of them is not read again: each is written once.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub(super) async fn list_gang(&self, gang: &GangLaunch, known: GangListing) -> Result<GangListing, StoreError> {
+        let mut keys = Vec::new();
+        self.bucket.each_listed(&gang.folder(), PAGES_MAX, |object| keys.push((object.key, object.written_at))).await?;
+        let mut listing = GangListing::from_keys(gang, keys.iter().map(|(key, at)| (key.as_str(), *at)));
+        listing.take_known(known);
+        let unread: Vec<GangDocument> = listing.unread().into_iter().take(READ_MAX).collect();
+        let read = stream::iter(unread).map(async |document| {
+            let found = self.bucket.find(&gang.key(document), MACHINE_DOCUMENT_BYTES_MAX).await?;
+            Ok::<_, StoreError>((document, found.map(|FoundObject { bytes, .. }| bytes)))
+        });
+        let read: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
+        for (document, found) in read {
+            // One that is gone since is not listed the next time.
+            let Some(bytes) = found else { continue };
+            let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            listing.put(gang, document, text.as_deref());
+        }
+        Ok(listing)
+    }
+
+    /// Writes a document of a gang, if there is none. Returns whether there was none.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn write_gang_document(
+        &self,
+        gang: &GangLaunch,
+        document: GangDocument,
+        content: &impl Serialize,
+    ) -> Result<bool, StoreError> {
+        let key = gang.key(document);
+        let bytes = stamped(content, &self.bucket.address(&key))?;
+        match self.bucket.put(&key, bytes, WriteCondition::StillAt(None)).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::Lost { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the heartbeat of a node.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn beat_as_node(&self, gang: &GangLaunch, node: Node, heartbeat: &Heartbeat) -> Result<(), StoreError> {
+        let key = gang.key(GangDocument::Beat(node));
+        let bytes = stamped(heartbeat, &self.bucket.address(&key))?;
+        self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
+    }
+
+    pub(super) async fn find_node_heartbeat(
+        &self,
+        gang: &GangLaunch,
+        node: Node,
+    ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
+        let key = gang.key(GangDocument::Beat(node));
+        let check = |beat: &Heartbeat| beat.check(gang.attempt);
+        let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, check).await?;
+        Ok(found.map_or(MachineDocument::Absent, |(at, beat)| {
+            believed(beat.map(|heartbeat| ReceivedHeartbeat { at, heartbeat: heartbeat.shown() }))
+        }))
+    }
+}
