@@ -95,7 +95,7 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     assert!(
         launched(&mut stored, "vision/llama-1", &["i-1".into()]) && !launched(&mut stored, "vision/x", &["i-1".into()])
     );
-    let volume = Spend { on: Some(&["i-1".into()]), ..job_spend("vol-1", "vision/llama-1", since, 1.0) };
+    let volume = Spend { on: Some("i-1".into()), ..job_spend("vol-1", "vision/llama-1", since, 1.0) };
     let copied = job_spend("i-3", "vision/llama-1", since, 4.0);
     let other_job = job_spend("i-2", "vision/other", since, 5.0);
     let spends = spends(vec![job_spend("i-1", "vision/llama-1", since, 29.0), volume, copied, other_job]);
