@@ -8,6 +8,7 @@ use model::instance::InstanceState;
 use model::rule::Rule;
 
 use super::boxes::{BoxFacts, ExtendRequest};
+use super::node_gang::GangSight;
 use super::{CancelRequest, DependencyState, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
 
 /// The facts about a job. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
@@ -19,8 +20,10 @@ pub struct JobFacts {
     pub no_progress_attempts_max: u32,
     /// An instance that EC2 has warned of an interruption.
     pub warned: Option<ResourceId>,
-    /// The machine of the present attempt.
+    /// The machine of the present attempt; of a gang by [`gang_sight`](crate::node_gang::gang_sight).
     pub machine: MachineSight,
+    /// The machines of a gang, each by itself; `None` for a single machine, and where nobody has looked.
+    pub gang: Option<GangSight>,
     /// The tag of the machine of the present attempt that holds it, as far as anybody has looked.
     pub machine_hold: Option<MachineHold>,
     /// The rule by which `reap-instances` ended the machine, by its log.
@@ -144,6 +147,8 @@ pub enum LaunchResult {
         /// Time of the launch, as EC2 says.
         launched_at: Timestamp,
     },
+    /// EC2 shows fewer machines of a gang than it has launched: those that are not ending. It may show the others a moment later, or never.
+    Incomplete(Vec<ResourceId>),
     /// This pool has none now.
     NoCapacity(String),
     /// A quota is used up: which one, where that is known.

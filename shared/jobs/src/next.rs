@@ -206,6 +206,11 @@ impl LossReason {
         }
     }
 
+    /// Returns `true` if the other machines of a gang may have something to save.
+    const fn may_save(self) -> bool {
+        !self.is_of_the_launch()
+    }
+
     /// Returns `true` if EC2 says that it could not bring the machine up. All other losses have taken their time on one, or may have.
     const fn is_of_the_launch(self) -> bool {
         match self {

@@ -41,9 +41,9 @@ pub use keys::{GangDocument, GangLaunch, node_log_key, node_log_part_key, node_m
 pub use listing::{DocumentSight, GangListing, GangRoundListing, Listed};
 pub use manifest::{MetadataShards, NodeManifest};
 pub use restore::{RestorePlan, RestoreScope, restore_plan};
-pub use result::gang_result;
+pub use result::{gang_exit, gang_result};
 pub use shards::{SHARDS_MAX, scan_metadata};
-pub use sight::{gang_sight, previous_gang_sight};
+pub use sight::{GangSight, gang_sight, previous_gang_sight};
 pub use step::{GangStep, GangWait, LeaveReason, NodeWork, OwnEnding, OwnNode, StopOrder, next_gang_step};
 
 /// The number of a node: its place in EC2's launch, and its rank, from 0 on.

@@ -142,6 +142,15 @@ impl JobMachine {
         self.instances().any(|own| own == instance)
     }
 
+    /// Returns the machines that are not among those; `None` if none is left.
+    #[must_use]
+    pub fn without<'a>(&self, others: impl IntoIterator<Item = &'a ResourceId>) -> Option<Self> {
+        let others: Vec<&ResourceId> = others.into_iter().collect();
+        let mut left = self.instances().filter(|own| !others.contains(own)).cloned();
+        let instance = left.next()?;
+        Some(Self { instance, members: left.collect(), ..self.clone() })
+    }
+
     /// Returns the launch of a gang; `None` for a single machine.
     #[must_use]
     pub fn gang(&self, job: &JobId) -> Option<GangLaunch> {

@@ -33,6 +33,8 @@ pub(crate) struct InstancesPage {
     pub(crate) stopped_at: BTreeMap<ResourceId, Timestamp>,
     /// Times at which instances were terminated, or began to stop or terminate.
     pub(crate) ended_at: BTreeMap<ResourceId, Timestamp>,
+    /// The place of each instance in its launch, from 0 on (EC2 API reference, `Instance`: `AmiLaunchIndex`).
+    pub(crate) launch_indexes: BTreeMap<ResourceId, u8>,
     /// The number of instances without id, type or launch time.
     pub(crate) incomplete: usize,
     pub(crate) next_token: Option<String>,
@@ -69,11 +71,13 @@ impl InstancesPage {
 
     fn add_instance(&mut self, item: InstanceXml<'_>, region: &Region) {
         let request = item.spot_request.clone();
+        let index = item.launch_index.as_deref().and_then(|index| index.parse().ok());
         let transition = item.transition_reason.as_deref().and_then(time_of_transition);
         match described(item, region) {
             Some(described) => {
                 let request = request.map(|request| (described.instance.id.clone(), request.into_owned()));
                 self.spot_requests.extend(request);
+                self.launch_indexes.extend(index.map(|index| (described.instance.id.clone(), index)));
                 let at = transition.map(|at| (described.instance.id.clone(), at));
                 match described.instance.state {
                     InstanceState::Stopped => self.stopped_at.extend(at),

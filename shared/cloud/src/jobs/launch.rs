@@ -1,5 +1,7 @@
 //! One launch.
 
+mod gang;
+
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::Builder;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
@@ -53,7 +55,7 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
     }
     let ec2 = aws.ec2(&candidate.region);
     if order.launch.only_find {
-        return Ok(match launched_by(&ec2, order.launch).await {
+        return Ok(match launched_by(&ec2, order).await {
             Ok(Some(launched)) => launched,
             Ok(None) => {
                 LaunchResult::NoCapacity("EC2 has no instance of the launch that got no answer hours ago".to_owned())
@@ -63,6 +65,10 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
     }
     let settings = Builder::new().retry_classifier(NoCapacityIsAnAnswer);
     let error = match request(&ec2, order).customize().config_override(settings).send().await {
+        Ok(answer) if order.terms.is_gang() => {
+            let nodes = gang::read_nodes(answer.instances());
+            return Ok(gang::complete(&ec2, order, nodes).await);
+        }
         Ok(answer) => return Ok(launched(answer.instances(), &candidate.region)),
         Err(error) => error,
     };
@@ -78,7 +84,7 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
         RefusalMeaning::RequestRefused => LaunchResult::RefusedRequest(refused.to_string()),
         RefusalMeaning::Unknown => LaunchResult::Unknown(refused.to_string()),
         // The account's tags may have been reconfigured between two tries; the instance of the first one still exists.
-        of_token @ (RefusalMeaning::Over | RefusalMeaning::Otherwise) => match launched_by(&ec2, order.launch).await {
+        of_token @ (RefusalMeaning::Over | RefusalMeaning::Otherwise) => match launched_by(&ec2, order).await {
             Ok(Some(launched)) => launched,
             Ok(None) if of_token == RefusalMeaning::Otherwise => LaunchResult::Mismatch(refused.to_string()),
             // While EC2 showed it, the job could observe its termination. Now the token has no instance, and never will.
@@ -90,6 +96,8 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
 
 fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let LaunchRequest { token, candidate, image, .. } = order.launch;
+    // All of them, or none.
+    let nodes = i32::from(order.terms.gpu.nodes);
     let groups = order.terms.machine.security_groups.iter().map(|group| group.as_str().to_owned()).collect();
     let metadata = InstanceMetadataOptionsRequest::builder()
         .http_tokens(HttpTokensState::Required)
@@ -105,8 +113,8 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let devices = std::iter::once(device(&image.root_device, root)).chain(others).collect();
     ec2.run_instances()
         .client_token(token)
-        .min_count(1)
-        .max_count(1)
+        .min_count(nodes)
+        .max_count(nodes)
         .image_id(image.ami.as_str())
         .instance_type(InstanceType::from(candidate.instance_type.as_str()))
         .subnet_id(candidate.subnet.as_str())
@@ -115,7 +123,10 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .metadata_options(metadata)
         .set_block_device_mappings(Some(devices))
-        .set_instance_market_options(market(candidate.lifecycle, candidate.rate_max))
+        .set_instance_market_options(market(
+            candidate.lifecycle,
+            of_one_node(candidate.rate_max, order.terms.gpu.nodes),
+        ))
         .tag_specifications(tagged(ResourceType::Instance, order.tags))
         .tag_specifications(tagged(ResourceType::Volume, order.tags))
         .user_data(base64::encode(order.user_data))
@@ -147,6 +158,11 @@ fn market(lifecycle: Lifecycle, rate_max: Rate) -> Option<InstanceMarketOptionsR
         .then(|| InstanceMarketOptionsRequest::builder().market_type(MarketType::Spot).spot_options(spot()).build())
 }
 
+/// The part of one node in the price of all.
+fn of_one_node(rate: Rate, nodes: u8) -> Rate {
+    Rate::from_usd_micros_per_hour(rate.usd_micros_per_hour() / u64::from(nodes.max(1)))
+}
+
 /// USD an hour, exactly.
 fn usd(rate: Rate) -> String {
     let micros = rate.usd_micros_per_hour();
@@ -173,10 +189,13 @@ fn launched(instances: &[Ec2Instance], region: &Region) -> LaunchResult {
     }
 }
 
-/// The instance of this token, which EC2 does not name when it refuses the token.
-async fn launched_by(ec2: &Client, launch: &LaunchRequest) -> Result<Option<LaunchResult>, CallError> {
-    let region = &launch.candidate.region;
-    let call = ec2.describe_instances().filters(filter("client-token", [launch.token.as_str()]));
+/// The instance of this token, or those of a gang, which EC2 does not name when it refuses the token.
+async fn launched_by(ec2: &Client, order: &LaunchOrder<'_>) -> Result<Option<LaunchResult>, CallError> {
+    let (region, token) = (&order.launch.candidate.region, order.launch.token.as_str());
+    let call = ec2.describe_instances().filters(filter("client-token", [token]));
+    if order.terms.is_gang() {
+        return gang::find(call, region, order.terms.gpu.nodes).await;
+    }
     let page = describe::page(call, region).await?;
     let answer = |instance: Instance| LaunchResult::Launched {
         instance: instance.id,

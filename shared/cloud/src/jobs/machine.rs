@@ -1,5 +1,7 @@
 //! The machine of a job: observing and terminating it.
 
+mod gang;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -104,6 +106,9 @@ fn observe_machine(mut instance: Instance, now: Timestamp) -> MachineObservation
 pub(super) async fn terminate(aws: &Aws, job: &JobId, placed: &JobMachine, now: Timestamp) -> Result<(), CallError> {
     let JobMachine { instance, region, .. } = placed;
     let ec2 = aws.ec2(region);
+    if !placed.members.is_empty() {
+        return gang::terminate(&ec2, job, placed, now).await;
+    }
     let page = describe::page(ec2.describe_instances().instance_ids(instance.as_str()), region).await?;
     let found = page.described.into_iter().map(|one| one.instance).find(|one| one.id == *instance);
     let found = found.ok_or_else(|| CallError::without(DESCRIBE_INSTANCES, region, instance, page.incomplete > 0))?;

@@ -1,5 +1,7 @@
 //! Launches a machine: one candidate after the other, each with its own token, and none before the previous one is resolved.
 
+mod placed;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{TimeLeft, after};
@@ -83,32 +85,22 @@ fn launch(job: &Job, launching: &LaunchInProgress, now: Timestamp) -> Option<Lau
 pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let Some(launch) = launch(&job, &launching, now) else { return again(job, facts, now) };
     let Some(EffectResult::Launched(answer)) = &facts.answer else {
+        // What EC2 showed of an incomplete gang is terminated; the next run asks for the rest.
+        if facts.answer == Some(EffectResult::Terminated) {
+            return (job, Vec::new());
+        }
         return (job, facts.may_act.then_some(Effect::Launch(launch)).into_iter().collect());
     };
     let is_young = now.duration_since(launching.at) < ABSENT_AFTER;
     match answer {
         LaunchResult::Unknown(_) => (await_answer(job, launching, now), Vec::new()),
+        LaunchResult::Incomplete(left) => placed::incomplete(job, launching, launch.candidate, left, facts, now),
         // EC2 may not show yet what was launched a moment ago.
         LaunchResult::Mismatch(_) if is_young => (job, Vec::new()),
         LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
         LaunchResult::Launched { instance, members, launched_at } => {
-            let gang = job.terms.is_gang().then(|| crate::launch_id(&launch.token));
-            let placed = JobMachine {
-                instance: instance.clone(),
-                members: members.clone(),
-                launch: gang.unwrap_or_default(),
-                region: launch.candidate.region,
-                zone: launch.candidate.zone,
-                instance_type: launch.candidate.instance_type,
-                lifecycle: launch.candidate.lifecycle,
-                rate_max: launch.candidate.rate_max,
-                rate: launch.candidate.rate,
-                transfer: launch.candidate.transfer,
-                attempt: job.attempt,
-                candidate: launching.candidate,
-                launched_at: *launched_at,
-                ends_at: launching.ends_at,
-            };
+            let instances = (instance.clone(), members.clone());
+            let placed = placed::place_machine(&job, &launching, launch.candidate, instances, *launched_at);
             launched(job, placed, launching.replaces.map(|machine| *machine), facts, now)
         }
         refusal if let Some(machine) = launching.replaces.clone() => {

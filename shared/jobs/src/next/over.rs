@@ -136,6 +136,9 @@ pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Time
 }
 
 pub(super) fn is_gone(machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> bool {
+    if facts.gang.as_ref().is_some_and(|gang| gang.is_any_left) {
+        return false;
+    }
     match &facts.machine {
         MachineSight::Seen { state, .. } => is_going(*state),
         MachineSight::Absent => now.duration_since(machine.launched_at) >= ABSENT_AFTER,

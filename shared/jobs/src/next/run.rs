@@ -23,6 +23,9 @@ const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 /// Explanation for a machine that Curfew ends by its tag, earlier than it had written there.
 const MOVED: &str = "that is earlier than at its launch, so a person has changed the tag";
 
+/// Time from the loss of one machine of a gang to the termination of the others: they are told in seconds, save for 150 seconds, and close for 10.
+const GANG_SAVES_IN: SignedDuration = SignedDuration::from_mins(3);
+
 /// Clocks differ: what ends so shortly before its time, ends because of it.
 const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
@@ -79,13 +82,7 @@ pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Time
         MachineSight::Absent => {
             let is_old = now.duration_since(placed.launched_at) >= ABSENT_AFTER;
             if is_old && facts.head.is_some() && heartbeat_loss(placed, facts, now).is_some() {
-                return lose(
-                    job,
-                    placed,
-                    &MachineLoss { how: LossReason::Gone, until: now, is_gone: true, in_time: false },
-                    facts,
-                    now,
-                );
+                return lose_seen(job, placed, LossReason::Gone, true, facts, now);
             }
             stay(job, facts, now)
         }
@@ -145,7 +142,7 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     if let Some(why) = nothing_left(&job, placed, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
-    let why = format!("{} {}; it is terminated before it is replaced", placed.instance, lost.describe());
+    let why = format!("{} {}; it is terminated before it is replaced", placed.name_instances(), lost.describe());
     let noted = note(&job, TransitionKind::Ended(placed.instance.clone()), why);
     job.phase = Phase::Interrupted(MachineReplacement { machine: placed.clone(), lost, since: now });
     (job, vec![noted, Effect::Terminate(placed.clone())])
@@ -183,7 +180,6 @@ fn going(
     if let Some(hold) = facts.machine_hold.as_ref().filter(|_| is_stopped && reason != Some(BY_HAND)) {
         return keep(job, placed, hold);
     }
-    let lost = |how| MachineLoss { how, until: now, is_gone, in_time: false };
     match reason {
         Some("Client.InstanceInitiatedShutdown") => match (&facts.head, &facts.exit) {
             (Some(_), exit) if exit.is_some() || now >= after(placed.ends_at, over::UNREAD_FOR) => {
@@ -195,17 +191,17 @@ fn going(
                     (false, true) => LossReason::Overdue,
                     (false, false) => LossReason::ShutDown,
                 };
-                lose(job, placed, &lost(how), facts, now)
+                lose_seen(job, placed, how, is_gone, facts, now)
             }
             _ => stay(job, facts, now),
         },
         Some(BY_HAND) => {
             if now >= before(after(placed.ends_at, EXPIRES_AFTER), END_IS_NEAR) {
-                return lose(job, placed, &lost(LossReason::Overdue), facts, now);
+                return lose_seen(job, placed, LossReason::Overdue, is_gone, facts, now);
             }
             by_hand(job, placed, state, facts, now)
         }
-        Some(reason) => lose(job, placed, &lost(LossReason::from_state_reason(reason)), facts, now),
+        Some(reason) => lose_seen(job, placed, LossReason::from_state_reason(reason), is_gone, facts, now),
         None => stay(job, facts, now),
     }
 }
@@ -217,7 +213,7 @@ fn by_hand(mut job: Job, placed: &JobMachine, state: InstanceState, facts: &JobF
     if facts.head.is_none() {
         return stay(job, facts, now);
     }
-    let id = &placed.instance;
+    let id = name_gone(placed, facts);
     let (result, by) = match facts.reaped {
         None => (JobResult::Cancelled, "a person".to_owned()),
         Some(Rule::Expired) => {
@@ -231,8 +227,14 @@ fn by_hand(mut job: Job, placed: &JobMachine, state: InstanceState, facts: &JobF
         }
         _ => format!("{id} was terminated by {by}"),
     };
-    job = use_up(job, placed, now);
-    job.phase = Phase::Submitted;
+    let others = placed.without(facts.gang.iter().flat_map(|gang| &gang.ended_by_hand));
+    if let Some(others) = others.filter(|_| !placed.members.is_empty()) {
+        // They end with the job.
+        job.phase = Phase::Running(others);
+    } else {
+        job = use_up(job, placed, now);
+        job.phase = Phase::Submitted;
+    }
     over::end(job, result, why, facts, now)
 }
 
@@ -244,7 +246,9 @@ pub(super) fn interrupted(
     now: Timestamp,
 ) -> JobDecision {
     let machine = &replacing.machine;
+    let is_any_left = facts.gang.as_ref().is_some_and(|gang| gang.is_any_left);
     let (is_over, is_gone) = match &facts.machine {
+        _ if is_any_left => (false, false),
         MachineSight::Seen { state, .. } => (is_going(*state), *state == InstanceState::Terminated),
         MachineSight::Absent => {
             let is_gone = now.duration_since(replacing.since) >= ABSENT_AFTER;
@@ -270,10 +274,42 @@ pub(super) fn interrupted(
     if let Some(why) = nothing_left(&job, machine, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
-    if !facts.may_act || facts.answer.is_some() {
+    // Those that are left save what they have, as their agents tell each other.
+    let is_saving = is_any_left && replacing.lost.may_save() && now.duration_since(replacing.since) < GANG_SAVES_IN;
+    if !facts.may_act || facts.answer.is_some() || is_saving {
         return (job, Vec::new());
     }
     (job, vec![Effect::Terminate(machine.clone())])
+}
+
+/// A machine that EC2 shows on its way to its end, or gone. The others of a gang have to be gone as well before there is another attempt.
+fn lose_seen(
+    mut job: Job,
+    placed: &JobMachine,
+    how: LossReason,
+    is_gone: bool,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    if facts.gang.as_ref().is_none_or(|gang| !gang.is_any_left) {
+        return lose(job, placed, &MachineLoss { how, until: now, is_gone, in_time: false }, facts, now);
+    }
+    let why =
+        format!("{} {}; the other machines end before all are replaced", name_gone(placed, facts), how.describe());
+    let noted = note(&job, TransitionKind::Ended(placed.instance.clone()), why);
+    job.phase = Phase::Interrupted(MachineReplacement { machine: placed.clone(), lost: how, since: now });
+    let terminate = (facts.may_act && !how.may_save()).then(|| Effect::Terminate(placed.clone()));
+    (job, std::iter::once(noted).chain(terminate).collect())
+}
+
+/// Names the machine that is gone, for people: of a gang its node as well.
+fn name_gone(placed: &JobMachine, facts: &JobFacts) -> String {
+    let gone = facts.gang.as_ref().and_then(|gang| gang.gone.as_ref()).map(|(_, instance)| instance);
+    let gone = gone.or(facts.warned.as_ref()).filter(|_| !placed.members.is_empty());
+    match gone.and_then(|gone| Some((placed.instances().position(|own| own == gone)?, gone))) {
+        Some((node, instance)) => format!("{instance} (node {node})"),
+        None => placed.name_instances(),
+    }
 }
 
 struct MachineLoss {
@@ -323,7 +359,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
     job.previous_attempt = if is_older { older } else { newer };
     job.phase = Phase::Submitted;
     let stays_down = boxes::stays_down(&job, loss.how, facts, now);
-    let why = format!("{} {}", machine.instance, loss.how.describe());
+    let why = format!("{} {}", name_gone(machine, facts), loss.how.describe());
     let noted = note(&job, TransitionKind::Lost(machine.instance.clone(), loss.how), why);
     let is_fresh = job.ranking.as_ref().is_some_and(|one| now.duration_since(one.at) < RANKING_IS_OLD_AFTER);
     let is_at_hand = (loss.in_time || is_fresh) && place::covers(&job, now);

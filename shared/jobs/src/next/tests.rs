@@ -5,6 +5,7 @@ mod deadline;
 mod denials;
 mod dependencies;
 pub(crate) mod fixture;
+mod gangs;
 mod launching;
 mod limits;
 mod lives;

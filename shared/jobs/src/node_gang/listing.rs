@@ -202,7 +202,7 @@ mod tests {
         assert!(matches!(&listing.stop, Some(Listed { content: DocumentSight::Unreadable, .. })));
         assert_eq!(listing.members[&1].content.read(), Some(&member(1)));
         assert_eq!((listing.unread().len(), listing.members.len()), (0, 1));
-        let again = keys.iter().map(|key| (key.as_str(), at(if key.ends_with("stop.json") { 1 } else { 0 })));
+        let again = keys.iter().map(|key| (key.as_str(), at(i64::from(key.ends_with("stop.json")))));
         let mut again = GangListing::from_keys(&gang, again);
         again.take_known(listing);
         assert_eq!(again.unread(), [GangDocument::Stop]);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{DocumentSight, GangLaunch, Node, NodeExit, NodeExitReason, StopCause, all_nodes, name_nodes};
-use crate::{HeadResult, clean_machine_text};
+use super::{DocumentSight, GangLaunch, GangListing, Node, NodeExit, NodeExitReason, StopCause, all_nodes, name_nodes};
+use crate::{ExitReason, ExitRecord, HeadResult, clean_machine_text};
 
 /// The result of the exits of a launch. `None` while one is missing or was not read, and where no command came to a result: a machine was lost, the
 /// time is over, or an agent gave up. After a stop for a lost machine no failure counts, whatever an exit says.
@@ -52,9 +52,43 @@ pub fn gang_result(
     Some(HeadResult { succeeded: false, code: exit.code, why: clean_machine_text(&why), at: last, is_final: false })
 }
 
+/// The exit record of a whole gang, by which run-jobs judges an attempt whose last writer left no result in head. `None` until the exits of all nodes
+/// are there and read.
+#[must_use]
+pub fn gang_exit(gang: &GangLaunch, listing: &GangListing) -> Option<ExitRecord> {
+    let exits: BTreeMap<Node, DocumentSight<NodeExit>> =
+        listing.exits.iter().map(|(node, exit)| (*node, exit.content.clone())).collect();
+    let stop = match listing.stop.as_ref().map(|stop| &stop.content) {
+        Some(DocumentSight::Unread) => return None,
+        // What cannot be read is a failure, as it is for the members.
+        Some(DocumentSight::Unreadable) => Some(StopCause::Failed),
+        Some(DocumentSight::Read(stop)) => Some(stop.cause),
+        None => None,
+    };
+    if let Some(HeadResult { succeeded, code, why, at, is_final }) = gang_result(gang, &exits, stop) {
+        let reason = if succeeded { ExitReason::Succeeded } else { ExitReason::Failed };
+        return Some(ExitRecord { attempt: gang.attempt, at, reason, code, why, is_final });
+    }
+    let read: Vec<&NodeExit> = all_nodes(gang.nodes).map(|node| exits.get(&node)?.read()).collect::<Option<_>>()?;
+    let reasons = [
+        (NodeExitReason::Fenced, ExitReason::Fenced),
+        (NodeExitReason::Interrupted, ExitReason::Interrupted),
+        (NodeExitReason::Broken, ExitReason::Broken),
+        (NodeExitReason::Expired, ExitReason::Expired),
+    ];
+    let found = reasons
+        .into_iter()
+        .find_map(|(of_node, reason)| Some((read.iter().find(|exit| exit.reason == of_node)?.why.clone(), reason)));
+    // Only a lost machine keeps failures from being a result.
+    let (why, reason) = found.unwrap_or((String::new(), ExitReason::Interrupted));
+    let at = read.iter().map(|exit| exit.at).max()?;
+    Some(ExitRecord { attempt: gang.attempt, at, reason, code: None, why, is_final: false })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node_gang::Listed;
     use crate::node_gang::tests::{at, gang};
     use NodeExitReason::{Failed, Interrupted, Stopped, Succeeded};
 
@@ -82,6 +116,22 @@ mod tests {
         check(&[early, stopped, failed.clone()], Some(words));
         let killed = exit(Failed, None, 9);
         check(&[failed, killed], Some("node 1, ended by a signal at 00:53:29 (node 0 failed after it)"));
+    }
+
+    #[test]
+    fn run_jobs_reads_the_exits_like_the_last_writer() {
+        let gang = gang(2);
+        let listed = |exits: &[NodeExit]| {
+            let content = |exit: &NodeExit| Listed { at: at(0), content: DocumentSight::Read(exit.clone()) };
+            GangListing { exits: (0..).zip(exits.iter().map(content)).collect(), ..GangListing::default() }
+        };
+        let reason = |exits: &[NodeExit]| gang_exit(&gang, &listed(exits)).map(|exit| exit.reason);
+        let (good, failed) = (exit(Succeeded, Some(0), 1), exit(Failed, Some(7), 2));
+        assert_eq!(reason(&[good.clone(), good.clone()]), Some(ExitReason::Succeeded));
+        assert_eq!(reason(&[good.clone(), failed.clone()]), Some(ExitReason::Failed));
+        assert_eq!(reason(&[failed, exit(Interrupted, None, 3)]), Some(ExitReason::Interrupted));
+        assert_eq!(reason(&[good.clone(), exit(NodeExitReason::Broken, None, 3)]), Some(ExitReason::Broken));
+        assert_eq!(reason(&[good]), None);
     }
 
     #[test]

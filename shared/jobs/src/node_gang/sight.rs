@@ -1,7 +1,9 @@
 //! The machines of a gang as one machine, for decisions that know one.
 
+use model::id::ResourceId;
 use model::instance::InstanceState;
 
+use super::Node;
 use crate::MachineSight;
 
 /// Aliveness of a state, the least first.
@@ -28,12 +30,43 @@ fn is_over(sight: &MachineSight) -> bool {
     rank(sight) <= aliveness(InstanceState::Stopping)
 }
 
+/// The machines of a gang, as far as a decision needs to know them one by one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct GangSight {
+    /// The machine that is over and takes all with it, and its node.
+    pub gone: Option<(Node, ResourceId)>,
+    /// The machines that a person, or a rule of Curfew's, stopped or terminated.
+    pub ended_by_hand: Vec<ResourceId>,
+    /// `true` unless all are on their way to their end.
+    pub is_any_left: bool,
+}
+
+impl GangSight {
+    /// Takes the machines by node.
+    #[must_use]
+    pub fn from_machines(machines: &[(ResourceId, MachineSight)]) -> Self {
+        let numbered = (0..=Node::MAX).zip(machines);
+        let gone = numbered.filter(|(_, (_, sight))| is_over(sight)).min_by_key(|(_, (_, sight))| gone_first(sight));
+        let by_hand = machines.iter().filter(|(_, sight)| sight.was_ended_by_hand());
+        Self {
+            gone: gone.map(|(node, (instance, _))| (node, instance.clone())),
+            ended_by_hand: by_hand.map(|(instance, _)| instance.clone()).collect(),
+            is_any_left: machines.iter().any(|(_, sight)| rank(sight) > aliveness(InstanceState::ShuttingDown)),
+        }
+    }
+}
+
+/// Order of the machines that are over: that which a person ended is first, because it cancels the job.
+fn gone_first(sight: &MachineSight) -> (bool, u8) {
+    (!sight.was_ended_by_hand(), rank(sight))
+}
+
 /// The present attempt's machines as one: one of them that is surely gone takes all with it, with its reason; of several, the one that a person ended
 /// comes first, because that cancels the job. Else an unknown one makes all unknown, else the least alive counts.
 #[must_use]
 pub fn gang_sight(members: &[MachineSight]) -> MachineSight {
     let gone = members.iter().filter(|sight| is_over(sight));
-    if let Some(gone) = gone.min_by_key(|sight| (!sight.was_ended_by_hand(), rank(sight))) {
+    if let Some(gone) = gone.min_by_key(|sight| gone_first(sight)) {
         return gone.clone();
     }
     if members.contains(&MachineSight::Unknown) {
@@ -81,6 +114,12 @@ mod tests {
         check(&[], MachineSight::Unknown, MachineSight::Unknown);
         let reason = Some("Client.UserInitiatedShutdown".to_owned());
         let by_hand = MachineSight::Seen { state: InstanceState::Stopping, reason };
-        check(&[seen(Terminated), by_hand.clone()], by_hand.clone(), by_hand);
+        check(&[seen(Terminated), by_hand.clone()], by_hand.clone(), by_hand.clone());
+        let machines = [("i-0".into(), seen(Terminated)), ("i-1".into(), seen(Running)), ("i-2".into(), by_hand)];
+        let expect = GangSight { gone: Some((2, "i-2".into())), ended_by_hand: vec!["i-2".into()], is_any_left: true };
+        assert_eq!(GangSight::from_machines(&machines), expect);
+        let none_left = GangSight::from_machines(&machines[..1]);
+        assert!(!none_left.is_any_left && none_left.gone == Some((0, "i-0".into())));
+        assert!(GangSight::from_machines(&[("i-0".into(), MachineSight::Absent)]).is_any_left);
     }
 }

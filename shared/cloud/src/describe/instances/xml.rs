@@ -17,6 +17,7 @@ pub(super) struct InstanceXml<'a> {
     pub(super) instance_id: Option<Cow<'a, str>>,
     pub(super) instance_type: Option<Cow<'a, str>>,
     pub(super) launch_time: Option<DateTime>,
+    pub(super) launch_index: Option<Cow<'a, str>>,
     /// `instanceState.name`
     pub(super) state: Option<Cow<'a, str>>,
     /// `reason`: `StateTransitionReason`
@@ -67,10 +68,11 @@ fn reservation<'a>(document: &mut XmlReader<'a>, each: &mut impl FnMut(InstanceX
 }
 
 /// The elements that [`instance`] reads.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "instanceId",
     "instanceType",
     "launchTime",
+    "amiLaunchIndex",
     "instanceState",
     "reason",
     "stateReason",
@@ -94,6 +96,7 @@ fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlErro
             "instanceId" => item.instance_id = Some(document.text()?),
             "instanceType" => item.instance_type = Some(document.text()?),
             "launchTime" => item.launch_time = Some(document.time("launchTime")?),
+            "amiLaunchIndex" => item.launch_index = Some(document.text()?),
             "instanceState" => item.state = document.text_within("name")?,
             "reason" => item.transition_reason = Some(document.text()?),
             "stateReason" => item.state_reason = document.text_within("code")?,

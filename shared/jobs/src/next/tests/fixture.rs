@@ -3,6 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::fixture::{NOW, time};
+use model::id::ResourceId;
 use model::instance::InstanceState;
 use model::money::{Amount, Rate};
 
@@ -388,6 +389,10 @@ fn phase(job: &Job) -> String {
     }
 }
 
+fn join<'a>(instances: impl IntoIterator<Item = &'a ResourceId>) -> String {
+    instances.into_iter().map(ResourceId::as_str).collect::<Vec<_>>().join("+")
+}
+
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Rank => "rank".to_owned(),
@@ -395,11 +400,8 @@ fn effect(effect: &Effect) -> String {
         Effect::Launch(launch) => {
             format!("launch {} until {}", launch.candidate.instance_type, launch.ends_at.strftime("%H:%M:%S"))
         }
-        Effect::Terminate(placed) => format!("terminate {}", placed.instance),
-        Effect::Settle(instances) => {
-            let ids: Vec<&str> = instances.iter().map(ResourceId::as_str).collect();
-            format!("settle {}", ids.join(" "))
-        }
+        Effect::Terminate(placed) => format!("terminate {}", join(placed.instances())),
+        Effect::Settle(instances) => format!("settle {}", join(instances)),
         Effect::Release(_) => "release".to_owned(),
         Effect::Forget => "forget".to_owned(),
         Effect::Record(note) => match &note.kind {

@@ -149,6 +149,7 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 may_act,
                 no_progress_attempts_max: 3,
                 warned: warned.map(Into::into),
+                gang: None,
                 machine,
                 machine_hold,
                 reaped,
