@@ -12,6 +12,7 @@ mod dependencies;
 mod effects;
 mod facts;
 mod find;
+mod gang;
 mod inbox;
 mod money;
 mod notifications;

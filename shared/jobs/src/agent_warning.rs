@@ -7,6 +7,8 @@ use model::fault::one_line;
 use model::notification_log::REPEAT_AFTER;
 use serde::{Deserialize, Serialize};
 
+use crate::node_gang::Node;
+
 /// The longest words of one warning, in characters: they come from a machine, and several have to fit a message.
 const WORDS_MAX: usize = 500;
 
@@ -108,6 +110,12 @@ impl AgentWarning {
     #[must_use]
     pub fn new(kind: AgentWarningKind, words: &str) -> Self {
         Self { kind, words: one_line(words, WORDS_MAX) }
+    }
+
+    /// The warning of a node of a gang, which it names.
+    #[must_use]
+    pub fn of_node(&self, node: Node) -> Self {
+        Self::new(self.kind, &format!("node {node}: {}", self.words))
     }
 
     /// The warnings of an untrusted document: one of each kind, in words that fit.

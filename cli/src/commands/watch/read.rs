@@ -76,7 +76,7 @@ impl<'a> FactsReader<'a> {
             self.observe(&config),
             join(
                 execution::prices::load(store, &config, now),
-                join(read_budgets(store, &config, now), read_jobs(store)),
+                join(read_budgets(store, &config, now), Box::pin(read_jobs(store))),
             ),
         )
         .await;

@@ -160,7 +160,8 @@ fn market(lifecycle: Lifecycle, rate_max: Rate) -> Option<InstanceMarketOptionsR
 
 /// The part of one node in the price of all.
 fn of_one_node(rate: Rate, nodes: u8) -> Rate {
-    Rate::from_usd_micros_per_hour(rate.usd_micros_per_hour() / u64::from(nodes.max(1)))
+    let micros = rate.usd_micros_per_hour();
+    Rate::from_usd_micros_per_hour(micros.checked_div(u64::from(nodes)).unwrap_or(micros))
 }
 
 /// USD an hour, exactly.

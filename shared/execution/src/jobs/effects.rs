@@ -166,8 +166,11 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let outcome = match &ended {
             Ok(()) => StepOutcome::from_kind(OutcomeKind::Done),
             Err(error) => {
-                let error_text =
-                    format!("{instance} of the job {} was not terminated, and keeps costing money: {error}", job.job);
+                let error_text = format!(
+                    "{} of the job {} was not terminated, and keeps costing money: {error}",
+                    placed.name_instances(),
+                    job.job
+                );
                 self.gap(Gap { error: error_text, ..error.gap() });
                 // A condition that resolves within a minute needs no notification.
                 if !(error.kind == CallErrorKind::Throttled || error.kind.is_unanswered()) {
@@ -178,7 +181,10 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             }
         };
         let kind = TransitionKind::Ended(instance.clone());
-        let why = format!("{instance} is terminated");
+        let why = match placed.members.len() {
+            0 => format!("{instance} is terminated"),
+            _ => format!("{} are terminated", placed.name_instances()),
+        };
         let note = JobTransition { kind, why, attempt: placed.attempt, step: job.progress.step };
         self.with_findings(|found| {
             JobStep::take_up(

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::boxes::{BoxFacts, BoxReport, ExtendRequest};
+use jobs::node_gang::{GangSight, gang_sight, previous_gang_sight};
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
     JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
@@ -26,13 +27,39 @@ pub(super) struct MachineSightings(BTreeMap<(Region, ResourceId), MachineSightin
 /// A machine, and the tag that protects it.
 type MachineSighting = (MachineSight, Option<MachineHold>);
 
+/// The machines of an attempt, by node.
+#[derive(Debug, Default)]
+struct AttemptSighting {
+    seen: Vec<MachineSight>,
+    /// A tag on one of them holds all.
+    hold: Option<MachineHold>,
+}
+
+impl AttemptSighting {
+    fn from_machines(machines: Vec<MachineSighting>) -> Self {
+        let hold = machines.iter().find_map(|(_, hold)| hold.clone());
+        Self { seen: machines.into_iter().map(|(seen, _)| seen).collect(), hold }
+    }
+}
+
+fn by_instance(placed: &JobMachine, seen: &[MachineSight]) -> Vec<(ResourceId, MachineSight)> {
+    placed.instances().cloned().zip(seen.iter().cloned()).collect()
+}
+
 impl MachineSightings {
     pub(super) fn insert(&mut self, region: Region, machine: MachineObservation) {
         self.0.insert((region, machine.instance), (machine.sight, machine.hold));
     }
 
-    fn find(&self, placed: &JobMachine) -> Option<MachineSighting> {
-        self.0.get(&(placed.region.clone(), placed.instance.clone())).cloned()
+    /// The tag that holds a machine of an attempt, as far as they were described.
+    fn find_hold(&self, placed: &JobMachine) -> Option<MachineHold> {
+        placed.instances().find_map(|instance| self.0.get(&(placed.region.clone(), instance.clone()))?.1.clone())
+    }
+
+    /// The machines of an attempt, by node; `None` unless all were described.
+    fn find(&self, placed: &JobMachine) -> Option<Vec<MachineSighting>> {
+        let find = |instance: &ResourceId| self.0.get(&(placed.region.clone(), instance.clone())).cloned();
+        placed.instances().map(find).collect()
     }
 }
 
@@ -47,10 +74,10 @@ pub(super) struct KnownDocuments {
     pub(super) gpu_box: Option<BoxFacts>,
     /// The report of its agent about the box, with the attempt.
     box_report: Option<(u32, BoxReport)>,
-    heartbeat: Option<(u32, Option<Timestamp>)>,
-    exit: Option<(u32, Option<ExitRecord>)>,
+    pub(super) heartbeat: Option<(u32, Option<Timestamp>)>,
+    pub(super) exit: Option<(u32, Option<ExitRecord>)>,
     /// The attempt whose command runs, by the heartbeat.
-    command_runs: Option<u32>,
+    pub(super) command_runs: Option<u32>,
     /// The agent's warnings, by attempt.
     pub(super) warnings: Vec<(u32, AgentWarning)>,
     /// The signs of work in the last heartbeat.
@@ -72,8 +99,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             let wants = needed_facts(job, false, now);
             let machine = job.machine().filter(|_| wants.machine);
             let previous_attempt = job.previous_attempt.as_ref().filter(|_| wants.previous_attempt);
-            for JobMachine { region, instance, .. } in machine.into_iter().chain(previous_attempt) {
-                by_region.entry(region.clone()).or_default().push(instance.clone());
+            for placed in machine.into_iter().chain(previous_attempt) {
+                by_region.entry(placed.region.clone()).or_default().extend(placed.instances().cloned());
             }
         }
         let cloud = self.run.cloud;
@@ -106,12 +133,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
         // After a warning its instance was already described to find the job.
         let at_warning = job.machine().filter(|_| decision.warned().is_some());
-        let held_at_warning = at_warning.and_then(|placed| self.sights.find(placed)?.1);
-        let (sight, machine_hold) = self.sight(machine, known).await;
-        let (machine, reaped) = self.find_reaper(machine, sight).await;
+        let held_at_warning = at_warning.and_then(|placed| self.sights.find_hold(placed));
+        let AttemptSighting { seen, hold: machine_hold } = self.sight(machine, known).await;
+        let gang = machine.filter(|_| job.terms.is_gang()).map(|placed| by_instance(placed, &seen));
+        let gang = gang.map(|machines| GangSight::from_machines(&machines));
+        let (machine, reaped) = self.find_reaper(machine, gang.as_ref(), gang_sight(&seen)).await;
         let gpu_box = if wants.gpu_box { Box::pin(self.box_facts(job, &machine, known, now)).await } else { None };
-        let (previous_attempt, _) = self.sight(previous_attempt, known).await;
-        self.read_documents(job, wants, known).await;
+        let previous_attempt = previous_gang_sight(&self.sight(previous_attempt, known).await.seen);
+        Box::pin(self.read_documents(job, wants, known)).await;
         let dependencies =
             if wants.dependencies { Box::pin(self.observe_dependencies(job)).await } else { BTreeMap::new() };
         let earlier_members = if wants.earlier_members { self.count_earlier_members(job).await } else { None };
@@ -121,6 +150,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             may_act: self.may_act(job),
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
             machine,
+            gang,
             machine_hold: machine_hold.or(held_at_warning),
             reaped,
             previous_attempt,
@@ -139,28 +169,36 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         }
     }
 
-    async fn sight(&self, placed: Option<&JobMachine>, known: &KnownDocuments) -> MachineSighting {
-        let Some(placed) = placed else { return MachineSighting::default() };
+    async fn sight(&self, placed: Option<&JobMachine>, known: &KnownDocuments) -> AttemptSighting {
+        let Some(placed) = placed else { return AttemptSighting::default() };
         if let Some(seen) = self.sights.find(placed).filter(|_| !known.changed.contains(&placed.instance)) {
-            return seen;
+            return AttemptSighting::from_machines(seen);
         }
-        let id = std::slice::from_ref(&placed.instance);
-        match self.run.cloud.observe_machines(&placed.region, id, self.now()).await {
-            Ok(machines) => machines.into_iter().next().map(|one| (one.sight, one.hold)).unwrap_or_default(),
+        let ids: Vec<ResourceId> = placed.instances().cloned().collect();
+        match self.run.cloud.observe_machines(&placed.region, &ids, self.now()).await {
+            Ok(machines) => {
+                AttemptSighting::from_machines(machines.into_iter().map(|one| (one.sight, one.hold)).collect())
+            }
             Err(error) => {
                 self.gap(error.gap());
-                MachineSighting::default()
+                AttemptSighting::from_machines(ids.iter().map(|_| MachineSighting::default()).collect())
             }
         }
     }
 
     /// The rule by which `reap-instances` ended a machine: EC2 reports that like an action of a person. While its log cannot be read, how the
     /// machine ended is unknown.
-    async fn find_reaper(&self, placed: Option<&JobMachine>, sight: MachineSight) -> (MachineSight, Option<Rule>) {
+    async fn find_reaper(
+        &self,
+        placed: Option<&JobMachine>,
+        gang: Option<&GangSight>,
+        sight: MachineSight,
+    ) -> (MachineSight, Option<Rule>) {
         let Some(placed) = placed.filter(|_| sight.was_ended_by_hand()) else { return (sight, None) };
+        let gone = gang.and_then(|gang| gang.gone.as_ref()).map_or(&placed.instance, |(_, instance)| instance);
         match self.run.store.read_notices(REAPER, &placed.region).await {
             Ok(log) => {
-                let record = log.value.record(&placed.instance);
+                let record = log.value.record(gone);
                 let carried_out = record.and_then(|record| record.carried_out);
                 (sight, carried_out.map(|carried_out| carried_out.rule))
             }
@@ -174,14 +212,23 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Reads the wanted facts that were not read yet. A failed read leaves the fact unknown.
     async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut KnownDocuments) {
         let (store, id, attempt) = (self.run.store, &job.job, job.machine_attempt());
+        let gang = job.machine().filter(|_| job.terms.is_gang()).and_then(|placed| placed.gang(id));
+        if let Some(gang) = gang.as_ref().filter(|_| wants.heartbeat || wants.exit) {
+            self.read_gang(job, gang, known).await;
+        }
+        // Each node of a gang has documents of its own.
+        let is_single = !job.terms.is_gang();
         let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
         let cancel =
             async { if wants.cancel && known.cancel.is_none() { Some(store.read_cancel(id).await) } else { None } };
         let has_beat = known.heartbeat.is_some_and(|(of, _)| of == attempt);
-        let beat =
-            async { if wants.heartbeat && !has_beat { Some(store.read_heartbeat(id, attempt).await) } else { None } };
+        let beat = async {
+            if is_single && wants.heartbeat && !has_beat { Some(store.read_heartbeat(id, attempt).await) } else { None }
+        };
         let has_exit = known.exit.as_ref().is_some_and(|(of, _)| *of == attempt);
-        let exit = async { if wants.exit && !has_exit { Some(store.read_exit(id, attempt).await) } else { None } };
+        let exit = async {
+            if is_single && wants.exit && !has_exit { Some(store.read_exit(id, attempt).await) } else { None }
+        };
         let (head, cancel, beat, exit) = Box::pin(join4(head, cancel, beat, exit)).await;
         known.head = self.believe_or_report(known, head).or(known.head.take());
         known.cancel = self.read_or_report(cancel).or(known.cancel.take());
@@ -218,7 +265,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         Some(believed)
     }
 
-    fn read_or_report<T>(&self, read: Option<Result<T, StoreError>>) -> Option<T> {
+    pub(super) fn read_or_report<T>(&self, read: Option<Result<T, StoreError>>) -> Option<T> {
         match read? {
             Ok(value) => Some(value),
             Err(error) => {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::{GangDocument, GangLaunch, GangMember, GangRound, GangStop, Node, NodeEnded, NodeExit, NodeReady};
+use super::{
+    GangDocument, GangLaunch, GangMember, GangRound, GangStop, Node, NodeEnded, NodeExit, NodeReady, all_nodes,
+};
 
 /// The content of a document that the LIST has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -168,6 +170,17 @@ impl GangListing {
         }
     }
 
+    /// The heartbeat by which the whole gang is judged, by S3's clock: the oldest of the nodes that have not ended. `None` until each of them has sent
+    /// one.
+    #[must_use]
+    pub fn oldest_sign(&self, nodes: Node) -> Option<Timestamp> {
+        let left: Vec<Node> = all_nodes(nodes).filter(|node| !self.exits.contains_key(node)).collect();
+        if left.is_empty() {
+            return self.exits.values().map(|exit| exit.at).max();
+        }
+        left.iter().map(|node| self.beats.get(node).copied()).min().flatten()
+    }
+
     /// The last sign of life of a node, by S3's clock.
     pub(super) fn last_sign(&self, node: Node) -> Option<Timestamp> {
         let joined = self.members.get(&node).map(|member| member.at);
@@ -206,5 +219,19 @@ mod tests {
         let mut again = GangListing::from_keys(&gang, again);
         again.take_known(listing);
         assert_eq!(again.unread(), [GangDocument::Stop]);
+    }
+
+    #[test]
+    fn the_oldest_heartbeat_counts_and_a_missing_one_is_none() {
+        let gang = gang(3);
+        let listing = |documents: &[(GangDocument, i64)]| {
+            let keys: Vec<(String, i64)> = documents.iter().map(|(one, time)| (gang.key(*one), *time)).collect();
+            GangListing::from_keys(&gang, keys.iter().map(|(key, time)| (key.as_str(), at(*time)))).oldest_sign(3)
+        };
+        let (beat, exit) = (GangDocument::Beat, GangDocument::Exit);
+        assert_eq!(listing(&[(beat(0), 9), (beat(1), 5), (beat(2), 7)]), Some(at(5)));
+        assert_eq!(listing(&[(beat(0), 9), (beat(2), 7)]), None);
+        assert_eq!(listing(&[(beat(0), 9), (beat(1), 5), (beat(2), 7), (exit(1), 6)]), Some(at(7)));
+        assert_eq!(listing(&[(exit(0), 3), (exit(1), 6), (exit(2), 4)]), Some(at(6)));
     }
 }

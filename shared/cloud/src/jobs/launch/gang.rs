@@ -86,15 +86,12 @@ fn judge(nodes: u8, found: &[LaunchedNode]) -> LaunchResult {
     let by_index: BTreeMap<u8, &LaunchedNode> = found.iter().filter_map(|node| Some((node.index?, node))).collect();
     let is_complete = found.len() == usize::from(nodes) && by_index.keys().copied().eq(0..nodes);
     let mut instances = by_index.values().map(|node| node.instance.clone());
-    match (is_complete.then(|| instances.next()).flatten(), found.iter().map(|node| node.launched_at).min()) {
-        (Some(instance), Some(launched_at)) => {
-            LaunchResult::Launched { instance, members: instances.collect(), launched_at }
-        }
-        _ => {
-            let left = found.iter().filter(|node| !node.is_ending);
-            LaunchResult::Incomplete(left.map(|node| node.instance.clone()).collect())
-        }
+    let launched_at = found.iter().map(|node| node.launched_at).min();
+    if let (true, Some(instance), Some(launched_at)) = (is_complete, instances.next(), launched_at) {
+        return LaunchResult::Launched { instance, members: instances.collect(), launched_at };
     }
+    let left = found.iter().filter(|node| !node.is_ending);
+    LaunchResult::Incomplete(left.map(|node| node.instance.clone()).collect())
 }
 
 #[cfg(test)]
