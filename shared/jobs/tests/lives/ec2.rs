@@ -35,6 +35,7 @@ impl JobModel {
     ) -> LaunchResult {
         let message = || "as the world has it".to_owned();
         let launched = |machine: &ModelMachine| LaunchResult::Launched {
+            members: Vec::new(),
             instance: machine.id(),
             launched_at: machine.launched_at,
         };

@@ -1,3 +1,4 @@
+mod gang;
 mod tokens;
 
 use std::time::Duration;
@@ -240,6 +241,7 @@ async fn each_refusal_has_its_answer() {
         LaunchResult::Mismatch(why) => ("mismatch", why.clone(), None),
         LaunchResult::Unknown(why) => ("unknown", why.clone(), None),
         LaunchResult::Launched { .. } => ("launched", String::new(), None),
+        LaunchResult::Incomplete(left) => ("incomplete", format!("{left:?}"), None),
     };
     let table = [
         (500, "InsufficientInstanceCapacity", "no capacity", None),

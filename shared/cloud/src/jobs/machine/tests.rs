@@ -1,3 +1,5 @@
+mod gang;
+
 use jobs::Lifecycle;
 use model::money::Rate;
 

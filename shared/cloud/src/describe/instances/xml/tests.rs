@@ -80,6 +80,7 @@ fn by_sdk(instance: types::Instance) -> InstanceXml<'static> {
     let text = |text: &str| Some(Cow::Owned(text.to_owned()));
     let (operator, placement) = (instance.operator.as_ref(), instance.placement.as_ref());
     InstanceXml {
+        launch_index: instance.ami_launch_index.map(|index| Cow::Owned(index.to_string())),
         instance_type: instance.instance_type.and_then(|kind| text(kind.as_str())),
         state: instance.state.and_then(|state| state.name).and_then(|name| text(name.as_str())),
         transition_reason: instance.state_transition_reason.map(Cow::Owned),

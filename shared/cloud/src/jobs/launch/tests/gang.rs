@@ -1,0 +1,52 @@
+use super::*;
+
+async fn launched_nodes(
+    answer: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (LaunchResult, ReplayedCalls) {
+    let (aws, calls) = aws(answer);
+    let (launch, mut terms) = (spot(), terms(MachineSpec::default()));
+    terms.gpu.nodes = 2;
+    let order = LaunchOrder { launch: &launch, terms: &terms, tags: &Tags::new(), user_data: "", profile: None };
+    (AnswerCache::default().launch(&aws, &order).await, calls)
+}
+
+fn node(id: &str, index: u8) -> String {
+    format!(
+        "<item><instanceId>{id}</instanceId><amiLaunchIndex>{index}</amiLaunchIndex><launchTime>2026-09-01T12:00:00.000Z</launchTime></item>"
+    )
+}
+
+#[tokio::test]
+async fn all_machines_of_a_gang_are_one_request() {
+    let (answered, calls) = launched_nodes(|_| answer(&(node("i-0b", 1) + &node("i-0a", 0)))).await;
+    let launched_at = "2026-09-01T12:00:00Z".parse().unwrap();
+    assert_eq!(answered, LaunchResult::Launched { instance: "i-0a".into(), members: vec!["i-0b".into()], launched_at });
+    let said = calls.said();
+    assert_eq!(said.len(), 1);
+    for parameter in ["MinCount=2", "MaxCount=2", "InstanceMarketOptions.SpotOptions.MaxPrice=0.503000"] {
+        assert!(said[0].contains(parameter), "{parameter}: {said:?}");
+    }
+}
+
+/// A retry may list only what is left of the first request.
+#[tokio::test]
+async fn the_rest_of_a_short_answer_is_found_by_the_token() {
+    let found = |instances: &[String]| instances_page(instances, None);
+    let indexed =
+        |id, index: u8| instance_xml(id, "running", &[], &format!("<amiLaunchIndex>{index}</amiLaunchIndex>"));
+    let all = [indexed("i-0b", 1), indexed("i-0a", 0)];
+    let (answered, calls) = launched_nodes(move |call| match call.name.as_str() {
+        "RunInstances" => answer(&node("i-0b", 1)),
+        _ => found(&all),
+    })
+    .await;
+    assert!(matches!(answered, LaunchResult::Launched { instance, .. } if instance.as_str() == "i-0a"));
+    assert!(calls.said()[1].contains("Filter.1.Name=client-token Filter.1.Value.1=a-token"));
+    let one = [instance_xml("i-0b", "running", &[], "<amiLaunchIndex>1</amiLaunchIndex>")];
+    let (answered, _) = launched_nodes(move |call| match call.name.as_str() {
+        "RunInstances" => answer(&node("i-0b", 1)),
+        _ => instances_page(&one, None),
+    })
+    .await;
+    assert_eq!(answered, LaunchResult::Incomplete(vec!["i-0b".into()]));
+}
