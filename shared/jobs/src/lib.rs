@@ -117,7 +117,7 @@ pub use refusals::LaunchRefusals;
 pub use shell::Shell;
 pub use signal_recipients::{ProcessEntry, ProgramKind, SignalRecipients, choose_recipients};
 pub use spec::{
-    CheckpointSpec, EfaMode, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, NetworkSpec, Placement, SpotSpec,
+    CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, NetworkSpec, Placement, SpotSpec,
     TYPE_GPUS_MAX, Workload,
 };
 pub use sweep::{is_index_search_due, is_searched};

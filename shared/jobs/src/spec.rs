@@ -17,6 +17,7 @@ use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 use super::boxes::BoxTerms;
+use super::efa::EfaChoice;
 use super::gpu_type::check_gpu_type;
 use super::{ContainerImage, InputSpec, JobId, JobName, ParameterSweep, Shell, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
@@ -190,22 +191,10 @@ impl GpuSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct NetworkSpec {
     #[serde(default)]
-    pub efa: EfaMode,
+    pub efa: EfaChoice,
     /// `None`: a cluster placement group where its machines use EFA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-}
-
-/// `network.efa`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EfaMode {
-    /// As many EFA interfaces as the type and the subnet allow.
-    #[default]
-    Auto,
-    /// All EFA interfaces of the type, or no launch.
-    Required,
-    Off,
 }
 
 /// `network.placement`.

@@ -1,8 +1,9 @@
 //! `gpu.nodes` and `[network]` of a spec.
 
+use crate::efa::EfaChoice;
 use crate::spec::judge::SpecValidator;
 use crate::spec::written::RawSpec;
-use crate::{EfaMode, NetworkSpec, Placement};
+use crate::{NetworkSpec, Placement};
 
 impl SpecValidator<'_> {
     /// Reads the network of a job on several machines, and refuses what only a job on one has.
@@ -26,12 +27,12 @@ impl SpecValidator<'_> {
             self.refuse(&["limits", "idle"], problem);
         }
         let efa = match network.efa.as_deref() {
-            None | Some("auto") => EfaMode::Auto,
-            Some("required") => EfaMode::Required,
-            Some("off") => EfaMode::Off,
+            None | Some("auto") => EfaChoice::Auto,
+            Some("required") => EfaChoice::Required,
+            Some("off") => EfaChoice::Off,
             Some(other) => {
                 self.refuse(&["network", "efa"], &format!("{other:?} is none of `auto`, `required`, `off`"));
-                EfaMode::Auto
+                EfaChoice::Auto
             }
         };
         let placement = match network.placement.as_deref() {
