@@ -183,8 +183,8 @@ impl Job {
         let (_, usd) = most(placed, placed.ends_at);
         let machine = format!(
             "{} ({}, {}, {}) since {}. It costs {} now and {} at most, which is {usd} until its end at {}",
-            placed.instance,
-            placed.instance_type,
+            placed.name_instances(),
+            placed.name_type(),
             bought(placed.lifecycle),
             placed.zone,
             placed.launched_at,
@@ -214,14 +214,13 @@ impl Job {
     }
 
     fn draft_interrupted(&self, replacing: &MachineReplacement) -> NotificationDraft {
-        let id = &replacing.machine.instance;
-        let text = format!(
-            "{}: {id}, the machine of attempt {}, {}. It is terminated, and once it is gone another one is launched; {}.",
-            self.named(),
-            replacing.machine.attempt,
-            replacing.lost.describe(),
-            self.resume_point()
-        );
+        let machine = &replacing.machine;
+        let (named, lost) = (machine.name_lost(), replacing.lost.describe());
+        let next = match machine.members.len() {
+            0 => "It is terminated, and once it is gone another one is launched",
+            _ => "The others end, and once all are gone they are launched anew",
+        };
+        let text = format!("{}: {named} {lost}. {next}; {}.", self.named(), self.resume_point());
         let fingerprint = format!("interrupted {}", replacing.machine.attempt);
         let loses = Some(self.loses(&replacing.machine));
         let headline = self.headline("Curfew terminates the lost machine{s} of {}");
@@ -235,9 +234,10 @@ impl Job {
     }
 
     fn draft_machine_held(&self, machine: &JobMachine, hold: &MachineHold) -> NotificationDraft {
-        let JobMachine { instance, attempt, rate_max, ends_at, .. } = machine;
+        let JobMachine { attempt, rate_max, ends_at, .. } = machine;
+        let named = machine.name_lost();
         let text = format!(
-            "{}: {instance}, the machine of attempt {attempt}, is lost, and Curfew neither terminates nor replaces it: it {}. It costs \
+            "{}: {named} is lost, and Curfew neither terminates nor replaces it: it {}. It costs \
              {rate_max} at most, and its own timer ends it at {ends_at}. Remove or correct the tag, and the job continues.",
             self.named(),
             hold.describe()
@@ -368,7 +368,8 @@ impl Job {
     /// Describes the data that is lost with a machine that Curfew ends.
     fn loses(&self, machine: &JobMachine) -> String {
         let since = if self.terms.checkpoint.is_some() { " since its newest complete checkpoint" } else { "" };
-        format!("what {} wrote to its own disks{since}", machine.instance)
+        let whose = if machine.members.is_empty() { "its" } else { "their" };
+        format!("what {} wrote to {whose} own disks{since}", machine.name_instances())
     }
 
     /// Describes the point from which the next attempt resumes.

@@ -168,6 +168,16 @@ impl JobMachine {
         }
     }
 
+    /// Names what is lost, for people: `i-0abc, the machine of attempt 2,`, or one of a gang's machines.
+    #[must_use]
+    pub fn name_lost(&self) -> String {
+        let (named, attempt) = (self.name_instances(), self.attempt);
+        match self.members.len() {
+            0 => format!("{named}, the machine of attempt {attempt},"),
+            _ => format!("one of {named}, the machines of attempt {attempt},"),
+        }
+    }
+
     /// Names its instances for people: `i-0abc`, or `i-0abc and 3 more`.
     #[must_use]
     pub fn name_instances(&self) -> String {

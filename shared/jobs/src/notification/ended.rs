@@ -71,12 +71,15 @@ impl Job {
 
     fn left_over(&self, ended: &JobEnd, may_act: bool) -> String {
         let about_machine = ended.machine.as_ref().map(|machine| {
-            let id = &machine.instance;
+            let id = machine.name_instances();
             if let Some(hold) = &self.machine_hold {
                 let (hold, ends_at) = (hold.describe(), machine.ends_at);
                 return format!("{id} {hold}: Curfew does not terminate it; its own timer shuts it down at {ends_at}.");
             }
             match ended.result {
+                JobResult::Succeeded | JobResult::Failed if !machine.members.is_empty() => {
+                    format!("{id} shut themselves down now, and are terminated in five minutes if they do not.")
+                }
                 JobResult::Succeeded | JobResult::Failed => {
                     format!("{id} shuts itself down now, and is terminated in five minutes if it does not.")
                 }
@@ -89,7 +92,7 @@ impl Job {
             }
         });
         let about_previous = self.previous_attempt.as_ref().map(|lost| {
-            format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
+            format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.name_instances())
         });
         let left: Vec<String> = about_machine.into_iter().chain(about_previous).collect();
         if left.is_empty() { "It has no machine any more.".to_owned() } else { left.join(" ") }

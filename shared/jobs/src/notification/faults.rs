@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
-use model::id::Region;
+use model::id::{Region, ResourceId};
 use model::money::Amount;
 use model::notification_log::{
     Headline, HeadlineCost, Notification, NotificationKey, NotificationKind, Paragraph, RepeatPolicy, Severity,
@@ -26,13 +26,15 @@ impl Job {
     #[must_use]
     pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
         let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
+        let named = machine.name_instances();
         let text = format!(
-            "{}: {instance} should be terminated, but was not: {}. Curfew retries each minute; until then it costs {rate_max} at most, \
+            "{}: {named} should be terminated, but was not: {}. Curfew retries each minute; until then it costs {rate_max} at most, \
              and shuts itself down at {ends_at} at the latest.",
             self.named(),
             error.trim_end_matches('.'),
         );
-        let command = format!("aws ec2 terminate-instances --region {region} --instance-ids {instance}");
+        let ids: Vec<&str> = machine.instances().map(ResourceId::as_str).collect();
+        let command = format!("aws ec2 terminate-instances --region {region} --instance-ids {}", ids.join(" "));
         let text = Paragraph::new(&text).with_command("To terminate it by hand", &command);
         let cost = HeadlineCost::Hourly(Some(*rate_max));
         let headline = Headline { cost, ..self.headline("Curfew could not terminate the machine{s} of {}") };

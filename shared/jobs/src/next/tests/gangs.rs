@@ -125,3 +125,15 @@ fn a_job_closes_once_all_its_machines_are_gone() {
     let all = seen(ended, [(Terminated, ITSELF), (ShuttingDown, ITSELF), (Terminated, ITSELF)]);
     check(all, "cancelled, closed: forget");
 }
+
+#[test]
+fn messages_name_all_machines() {
+    let lost = seen(gang(), [WELL, (ShuttingDown, RECLAIMED), WELL]).next();
+    let text = |given: &JobInput| given.job.notification().unwrap().notification.text;
+    let said = text(&lost);
+    let words = "one of i-1 and 2 more, the machines of attempt 1, was taken back by AWS. The others end, and once all are gone";
+    assert!(said.contains(words), "{said}");
+    assert!(text(&gang()).contains("runs on i-1 and 2 more (3 × g6.xlarge, Spot, us-east-1a)"), "{}", text(&gang()));
+    let fault = gang().job.notify_not_terminated(&nodes(), "no", &"us-east-1".into()).text.to_string();
+    assert!(fault.contains("--instance-ids i-1 i-2 i-3"), "{fault}");
+}

@@ -18,9 +18,12 @@ fn node(id: &str, index: u8) -> String {
 
 #[tokio::test]
 async fn all_machines_of_a_gang_are_one_request() {
-    let (answered, calls) = launched_nodes(|_| answer(&(node("i-0b", 1) + &node("i-0a", 0)))).await;
+    let (answered, calls) = launched_nodes(|_| answer(&(node("i-0000000b", 1) + &node("i-0000000a", 0)))).await;
     let launched_at = "2026-09-01T12:00:00Z".parse().unwrap();
-    assert_eq!(answered, LaunchResult::Launched { instance: "i-0a".into(), members: vec!["i-0b".into()], launched_at });
+    assert_eq!(
+        answered,
+        LaunchResult::Launched { instance: "i-0000000a".into(), members: vec!["i-0000000b".into()], launched_at }
+    );
     let all = calls.recorded();
     assert_eq!(all.len(), 1);
     for parameter in ["MinCount=2", "MaxCount=2", "InstanceMarketOptions.SpotOptions.MaxPrice=0.503000"] {
@@ -34,19 +37,19 @@ async fn the_rest_of_a_short_answer_is_found_by_the_token() {
     let found = |instances: &[String]| instances_page(instances, None);
     let indexed =
         |id, index: u8| instance_xml(id, "running", &[], &format!("<amiLaunchIndex>{index}</amiLaunchIndex>"));
-    let all = [indexed("i-0b", 1), indexed("i-0a", 0)];
+    let all = [indexed("i-0000000b", 1), indexed("i-0000000a", 0)];
     let (answered, calls) = launched_nodes(move |call| match call.name.as_str() {
-        "RunInstances" => answer(&node("i-0b", 1)),
+        "RunInstances" => answer(&node("i-0000000b", 1)),
         _ => found(&all),
     })
     .await;
-    assert!(matches!(answered, LaunchResult::Launched { instance, .. } if instance.as_str() == "i-0a"));
+    assert!(matches!(answered, LaunchResult::Launched { instance, .. } if instance.as_str() == "i-0000000a"));
     assert!(calls.said()[1].contains("Filter.1.Name=client-token Filter.1.Value.1=a-token"));
-    let one = [instance_xml("i-0b", "running", &[], "<amiLaunchIndex>1</amiLaunchIndex>")];
+    let one = [instance_xml("i-0000000b", "running", &[], "<amiLaunchIndex>1</amiLaunchIndex>")];
     let (answered, _) = launched_nodes(move |call| match call.name.as_str() {
-        "RunInstances" => answer(&node("i-0b", 1)),
+        "RunInstances" => answer(&node("i-0000000b", 1)),
         _ => instances_page(&one, None),
     })
     .await;
-    assert_eq!(answered, LaunchResult::Incomplete(vec!["i-0b".into()]));
+    assert_eq!(answered, LaunchResult::Incomplete(vec!["i-0000000b".into()]));
 }
