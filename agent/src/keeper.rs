@@ -1,6 +1,7 @@
 //! Uploads checkpoints: reads the directory, uploads complete ones, names them in head, and deletes old ones.
 
 mod look;
+mod part;
 mod prune;
 mod upload;
 mod words;
@@ -12,8 +13,8 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::{
-    CheckpointProgress, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, UploadOrder, WriterState,
-    put_best_first, rewritten,
+    CheckpointProgress, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, Tracker, UploadOrder,
+    WriterState, put_best_first, rewritten,
 };
 use jobs::warning::PendingUpload;
 use jobs::{Checkpoint, CheckpointSpec};
@@ -28,6 +29,8 @@ use crate::fence::FenceError;
 use crate::restore::RestoredCheckpoint;
 use crate::retry_timeout::RetryTimeout;
 use crate::world::now;
+
+pub(crate) use self::prune::delete_all_but;
 
 /// Interval at which the keeper reads the directory.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
@@ -92,6 +95,7 @@ struct KeeperTask {
     room: DiskRoom,
     /// The names of links to entries of the directory.
     links: Vec<String>,
+    trackers: Vec<Tracker>,
     /// The steps that the framework has not deleted, those of them that were not decided at the last look, and whether it deletes any.
     there: BTreeSet<u64>,
     undecided: BTreeSet<u64>,
@@ -148,6 +152,12 @@ impl From<CheckpointError> for KeepError {
     }
 }
 
+impl From<StoreError> for KeepError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 impl From<FenceError> for KeepError {
     fn from(shut: FenceError) -> Self {
         match shut {
@@ -201,6 +211,7 @@ impl CheckpointKeeper {
             held: HeldSteps::default(),
             room: DiskRoom::default(),
             links: Vec::new(),
+            trackers: Vec::new(),
             there: BTreeSet::new(),
             undecided: BTreeSet::new(),
             framework_deletes: restored.has_others,
@@ -220,6 +231,11 @@ impl CheckpointKeeper {
     /// The bytes that are not uploaded yet, by the last look.
     pub(crate) fn load(&self) -> PendingUpload {
         *self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The measure of those bytes, for who has to know it without the keeper.
+    pub(crate) fn load_handle(&self) -> Arc<Mutex<PendingUpload>> {
+        Arc::clone(&self.load)
     }
 
     /// Returns the step that says that the command did not resume, and has to do so from an older checkpoint.
@@ -317,6 +333,7 @@ impl KeeperTask {
             let best = self.best_of(newest).await;
             put_best_first(&mut next, best);
         }
+        self.put_peers_step_first(&mut next);
         let mut came = KeepOutcome::Nothing;
         for step in next {
             self.report_number(step);
