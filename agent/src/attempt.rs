@@ -19,6 +19,7 @@ use store::{MachineDocument, MachineDocuments as _};
 use self::leftovers::{list_checkpoint_directory, pass_on_lost_work};
 use self::outcome::{end_box, end_job, not_started, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
+use crate::command;
 use crate::command::{CommandExit, RunningCommand, ShellLine, signal_of};
 use crate::container::Container;
 use crate::directory::CheckpointDirectory;
@@ -31,7 +32,6 @@ use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
 use crate::variables::{self, VariableSources};
 use crate::world::now;
-use crate::command;
 
 pub(crate) use self::assigned_job::{AssignedJob, read_spec};
 pub(crate) use self::evidence::ExitEvidence;

@@ -31,7 +31,9 @@ pub(crate) async fn run(agent: &Arc<Agent>) {
         Ok(seat) => agent.take_seat(seat),
         // No key is this machine's: the others end because it does not join.
         Err(why) => {
-            return agent.log.write_line(&format!("this machine takes no part, because its number is not known: {why}"));
+            return agent
+                .log
+                .write_line(&format!("this machine takes no part, because its number is not known: {why}"));
         }
     };
     let member = &seat.member;

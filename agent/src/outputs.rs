@@ -108,7 +108,8 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) 
 async fn while_s3_answers(agent: &Agent, mut files: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
     let (mut refused, mut timeout) = (Vec::new(), RetryTimeout::default());
     loop {
-        let (job, attempt, node) = (&agent.identity.job, agent.identity.attempt, agent.seat().map_or(0, |seat| seat.node));
+        let (job, attempt, node) =
+            (&agent.identity.job, agent.identity.attempt, agent.seat().map_or(0, |seat| seat.node));
         let unsent = agent.store.upload_outputs(job, attempt, node, files, owner).await;
         let (fenced, unreachable) = match agent.fence.check().await {
             Ok(()) => (false, None),

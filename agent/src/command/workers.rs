@@ -57,7 +57,8 @@ impl CommandProcesses {
 fn count_workers(entries: &[ProcessEntry]) -> u32 {
     let kinds: BTreeMap<i32, ProgramKind> = entries.iter().map(|entry| (entry.id, entry.kind)).collect();
     let below = |kind: Option<ProgramKind>| {
-        let is_worker = |entry: &&ProcessEntry| entry.kind == ProgramKind::Program && kinds.get(&entry.parent).copied() == kind;
+        let is_worker =
+            |entry: &&ProcessEntry| entry.kind == ProgramKind::Program && kinds.get(&entry.parent).copied() == kind;
         u32::try_from(entries.iter().filter(is_worker).count()).unwrap_or(0)
     };
     match below(Some(ProgramKind::Launcher)) {
@@ -88,7 +89,14 @@ mod tests {
     #[test]
     fn the_programs_of_a_launcher_are_the_workers() {
         use ProgramKind::{Launcher, Program, Shell};
-        let all = entries(&[(2, 1, Shell), (3, 2, Launcher), (4, 3, Program), (5, 3, Program), (6, 4, Program), (7, 2, Program)]);
+        let all = entries(&[
+            (2, 1, Shell),
+            (3, 2, Launcher),
+            (4, 3, Program),
+            (5, 3, Program),
+            (6, 4, Program),
+            (7, 2, Program),
+        ]);
         assert_eq!((count_workers(&all), is_launcher_alone(&all)), (2, false));
         assert_eq!(count_workers(&entries(&[(2, 1, Program), (3, 2, Program)])), 1);
         assert_eq!(count_workers(&entries(&[(2, 1, Shell), (3, 2, Program), (4, 3, Program)])), 1);

@@ -177,8 +177,7 @@ impl<'a> GangDriver<'a> {
     }
 
     fn is_past_its_time(&self) -> bool {
-        let is_failing =
-            self.failing_since.is_some_and(|since| since.elapsed() >= self.agent.pace.wait(FAILING_MAX));
+        let is_failing = self.failing_since.is_some_and(|since| since.elapsed() >= self.agent.pace.wait(FAILING_MAX));
         let is_ending = self.ending.is_some() || self.is_ordered;
         now() >= self.agent.identity.ends_at
             || (is_failing && is_ending && self.agent.time_left() <= SignedDuration::ZERO)
@@ -190,7 +189,8 @@ impl<'a> GangDriver<'a> {
         let (pace, now) = (self.agent.pace, now());
         let ending = match cause.reason {
             ExitReason::Interrupted => {
-                let notice = model::moment::after(now, left_until(cause.until).saturating_add(pace.scale(BEFORE_NOTICE)));
+                let notice =
+                    model::moment::after(now, left_until(cause.until).saturating_add(pace.scale(BEFORE_NOTICE)));
                 OwnEnding::Warned { at: now, notice: Some(notice) }
             }
             ExitReason::Expired => OwnEnding::Expired { until: model::moment::after(now, self.agent.time_left()) },
@@ -237,7 +237,9 @@ impl<'a> GangDriver<'a> {
 
     fn take_restored(&mut self, round: u32, done: Option<RoundOutcome>) -> Activity {
         match done {
-            Some(Ok(Ok(start))) => Activity::Restored { round, ready: NodeReady::Restored, start: Some(Box::new(start)) },
+            Some(Ok(Ok(start))) => {
+                Activity::Restored { round, ready: NodeReady::Restored, start: Some(Box::new(start)) }
+            }
             Some(Ok(Err(why))) => Activity::Restored { round, ready: NodeReady::Damaged { why }, start: None },
             Some(Err(error)) => {
                 self.take_start_error(error);

@@ -240,8 +240,7 @@ impl RunningRound {
         let running = running.map_err(|error| {
             StartError::from_io(agent, &error, format!("the command could not be started: {error}"))
         })?;
-        let begin =
-            |spec| CheckpointKeeper::begin(agent, spec, asked.keep, user.file_owner(), restored, before, false);
+        let begin = |spec| CheckpointKeeper::begin(agent, spec, asked.keep, user.file_owner(), restored, before, false);
         let keeper = asked.checkpoint.as_ref().map(begin);
         let load = keeper.as_ref().map(CheckpointKeeper::load_handle).unwrap_or_default();
         let load = move || *load.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -256,12 +255,7 @@ impl RunningRound {
     }
 
     /// The work that is left after the end of the command.
-    pub(super) fn save(
-        self,
-        agent: &Arc<Agent>,
-        prepared: Rc<PreparedJob>,
-        end: CommandEnd,
-    ) -> LocalTask<SaveSummary> {
+    pub(super) fn save(self, agent: &Arc<Agent>, prepared: Rc<PreparedJob>, end: CommandEnd) -> LocalTask<SaveSummary> {
         let Self { keeper, evidence, .. } = self;
         LocalTask::begin(agent, save(Arc::clone(agent), prepared, end, keeper, evidence))
     }

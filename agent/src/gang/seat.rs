@@ -211,7 +211,11 @@ mod tests {
         let route = |name: &str, to: &str, flags: &str, metric: u32| {
             format!("{name}\t{to}\t010200C0\t{flags}\t0\t0\t{metric}\t{to}\t0\t0\t0\n")
         };
-        let lines = [route("ens6", "00000000", "0003", 200), route("ens5", "00000000", "0003", 100), route("lo", "0000007F", "0001", 0)];
+        let lines = [
+            route("ens6", "00000000", "0003", 200),
+            route("ens5", "00000000", "0003", 100),
+            route("lo", "0000007F", "0001", 0),
+        ];
         assert_eq!(find_interface(&format!("{head}{}", lines.concat())).as_deref(), Some("ens5"));
         assert_eq!(find_interface(&format!("{head}{}", route("ens5", "00000000", "0002", 0))), None);
         assert_eq!(find_interface(head), None);

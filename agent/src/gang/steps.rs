@@ -60,7 +60,8 @@ impl StepCommits {
     ) -> Result<(), FenceError> {
         let attempt = seat.launch.attempt;
         let newest = head.checkpoint.filter(|newest| newest.attempt == attempt);
-        let is_newer = |step: u64, rewrite: u32| newest.is_none_or(|newest| (newest.step, newest.rewrite) < (step, rewrite));
+        let is_newer =
+            |step: u64, rewrite: u32| newest.is_none_or(|newest| (newest.step, newest.rewrite) < (step, rewrite));
         let mut steps: BTreeMap<(u64, u32), PartTimes> = BTreeMap::new();
         for part in agent.store.list_parts(&seat.launch.job, attempt).await? {
             let Checkpoint { step, rewrite, .. } = part.checkpoint;
@@ -103,7 +104,8 @@ impl StepCommits {
         let mut manifests = BTreeMap::new();
         for (node, at) in parts {
             // What lacks a part is judged without reading the others.
-            let sight = if is_whole { self.read_part(agent, checkpoint, *node, *at).await? } else { DocumentSight::Unread };
+            let sight =
+                if is_whole { self.read_part(agent, checkpoint, *node, *at).await? } else { DocumentSight::Unread };
             manifests.insert(*node, sight);
         }
         match step_is_complete(GangCheckpoint { gang: &seat.launch, checkpoint, is_first }, &manifests) {

@@ -35,7 +35,12 @@ impl KeeperTask {
     }
 
     /// Notes an uploaded part. Returns the checkpoints that head names.
-    pub(super) fn put_part(&mut self, seat: &GangSeat, checkpoint: Checkpoint, step: &CheckpointStep) -> Vec<Checkpoint> {
+    pub(super) fn put_part(
+        &mut self,
+        seat: &GangSeat,
+        checkpoint: Checkpoint,
+        step: &CheckpointStep,
+    ) -> Vec<Checkpoint> {
         seat.note_part(checkpoint);
         self.finished.has_kept |= !step.unverified;
         self.counting.clone()

@@ -59,7 +59,9 @@ pub(super) async fn fetch(
     }
     let whole = agent.store.restore_checkpoint(job, checkpoint, into.clone(), owner).await;
     // Another job may have had several nodes.
-    if !is_gang && *job != agent.identity.job && matches!(whole, Err(CheckpointError::Damaged(_)))
+    if !is_gang
+        && *job != agent.identity.job
+        && matches!(whole, Err(CheckpointError::Damaged(_)))
         && let Some(manifest) = fetch_parts(agent, job, checkpoint, into, owner).await?
     {
         return Ok(manifest);

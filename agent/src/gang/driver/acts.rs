@@ -107,7 +107,8 @@ impl GangDriver<'_> {
     }
 
     async fn start(&mut self, round: u32) -> Result<Flow, StoreError> {
-        let Activity::Restored { start: Some(start), .. } = std::mem::replace(&mut self.activity, Activity::Idle) else {
+        let Activity::Restored { start: Some(start), .. } = std::mem::replace(&mut self.activity, Activity::Idle)
+        else {
             return Ok(Flow::Again);
         };
         let Some(prepared) = self.preparation.get() else { return Ok(Flow::Again) };
@@ -163,7 +164,11 @@ impl GangDriver<'_> {
             let (running, end) = *pending;
             *saving = Saving::Busy(running.save(self.agent, prepared, end));
         }
-        Flow::Pause(if matches!(saving, Saving::Settling(_)) { SignedDuration::from_secs(1) } else { POLL_EVERY_WAITING })
+        Flow::Pause(if matches!(saving, Saving::Settling(_)) {
+            SignedDuration::from_secs(1)
+        } else {
+            POLL_EVERY_WAITING
+        })
     }
 
     async fn write_stop(&self, stop: &GangStop) -> Result<Flow, StoreError> {

@@ -137,7 +137,8 @@ impl Store {
         let listed = self.bucket.list_part(prefix, ListDepth::OutsideFiles, None, PAGES_MAX).await?;
         let folder = job_folder(job);
         let part = |key: &str, at| {
-            let (place, node) = key.strip_prefix(&folder)?.strip_suffix(MANIFEST_FILE)?.trim_end_matches('/').rsplit_once('/')?;
+            let (place, node) =
+                key.strip_prefix(&folder)?.strip_suffix(MANIFEST_FILE)?.trim_end_matches('/').rsplit_once('/')?;
             let (checkpoint, node) = (read_place(&format!("{place}/"))?, node.parse().ok()?);
             // Only Curfew's own spelling counts.
             let is_own = node < NODES_MAX && node_manifest_key(job, checkpoint, node) == key;
