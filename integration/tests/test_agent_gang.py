@@ -196,3 +196,103 @@ def test_a_failed_setup_is_the_result_and_a_number_too_high_is_no_node(gang: Job
         assert "`5` is no number of 2 nodes" in stray.ends()
 
 
+
+
+# A training of which node 0 alone writes, as with torch.save under DDP. It goes on until the test says so.
+ALONE = '''
+import os, signal, sys, time
+from pathlib import Path
+
+rank, go_on = int(os.environ["NODE_RANK"]), Path(sys.argv[1])
+stops = []
+signal.signal(signal.SIGTERM, lambda *_: stops.append(True))
+directory, step = Path(os.environ["CURFEW_CHECKPOINT_DIR"]), 0
+if resumed := os.environ.get("CURFEW_RESUME_FROM"):
+    step = int((Path(resumed) / "model.pt").read_text())
+    print("resumed from", step, flush=True)
+
+def save():
+    if rank == 0:
+        final = directory / f"step-{step}"
+        final.mkdir()
+        (final / "model.pt").write_text(str(step))
+        (final / "_SUCCESS").touch()
+
+step += 10
+save()
+while not stops and not go_on.exists():
+    time.sleep(0.05)
+step += 1
+save()
+sys.exit(143 if stops else 0)
+'''
+
+
+def writes_alone(job: Job) -> None:
+    (job.scratch / "alone.py").write_text(ALONE)
+    job.spec(shlex.join([sys.executable, str(job.scratch / "alone.py"), str(job.scratch / "go-on")]))
+
+
+def test_the_steps_of_a_node_that_writes_alone_count(gang: Job) -> None:
+    writes_alone(gang)
+    with ExitStack() as started:
+        nodes = launch(gang, 1, started)
+        nodes[0].until(lambda: gang.kept() == 10)
+        assert parts(gang, 1, 10) == [0, 1]
+        nodes[0].metadata.warn(60)
+        said = end(gang, nodes)
+    assert gang.head()["checkpoint"]["step"] == 11 and parts(gang, 1, 11) == [0, 1], said
+    (gang.scratch / "go-on").touch()
+    with ExitStack() as started:
+        said = end(gang, launch(gang, 2, started))
+    assert said.count("resumed from 11\n") == 2 and gang.head()["checkpoint"] == {"attempt": 2, "step": 22}, said
+    assert gang.head()["result"]["succeeded"], said
+
+
+def test_a_lost_node_ends_the_others_without_a_result(gang: Job) -> None:
+    writes_alone(gang)
+    with ExitStack() as started:
+        nodes = launch(gang, 1, started)
+        nodes[0].until(lambda: gang.kept() == 10)
+        nodes[1].pull_the_plug()
+        said = nodes[0].ends()
+    assert "node 1 has sent nothing for 5m: the other nodes end" in said
+    assert document(gang, 1, "stop.json")["cause"] == "lost"
+    assert document(gang, 1, "exit/0.json")["reason"] == "interrupted" and gang.head().get("result") is None, said
+    assert "the exits of the nodes make no result" in said
+
+
+def test_a_restarted_agent_does_not_run_the_command_again(gang: Job) -> None:
+    writes_alone(gang)
+    with ExitStack() as started:
+        nodes = launch(gang, 1, started)
+        nodes[0].until(lambda: gang.kept() == 10)
+        nodes[1].pull_the_plug()
+        again = started.enter_context(Node(gang, 1, 1, 2, again=nodes[1]))
+        said = end(gang, [nodes[0], again])
+    assert "the agent was restarted while the command ran" in said
+    assert [document(gang, 1, f"exit/{node}.json")["reason"] for node in (0, 1)] == ["stopped", "broken"], said
+    assert gang.head().get("result") is None, said
+
+
+def test_a_damaged_part_makes_all_restore_the_step_before(gang: Job) -> None:
+    trains(gang, 20)
+    with ExitStack() as started:
+        end(gang, launch(gang, 1, started))
+    head = gang.head()
+    before = head["kept"][0]["step"]
+    gang.put(f"attempts/{NAME}/head.json", json.dumps({**head, "result": None}))
+    gang.put(f"checkpoints/{NAME}/1/20/1/files/step-20/rank-1.json", "x" * 1000)
+    trains(gang, 25)
+    with ExitStack() as started:
+        said = end(gang, launch(gang, 2, started))
+    assert said.count(f"resumed from {before}\n") == 2 and "round 1 begins: all nodes restore again" in said, said
+    assert gang.head()["result"]["succeeded"] and gang.head()["checkpoint"] == {"attempt": 2, "step": 25}, said
+
+
+def test_a_command_that_ignores_its_signal_is_killed(gang: Job) -> None:
+    gang.spec("trap '' TERM; if [ $NODE_RANK = 0 ]; then sleep 1; exit 3; fi; while true; do sleep 0.1; done", checkpoint=False)
+    with ExitStack() as started:
+        said = end(gang, launch(gang, 1, started))
+    assert "the command did not end after SIGTERM, and is killed" in said
+    assert gang.head()["result"]["why"].startswith("node 0, exit code 3 at "), said
