@@ -36,7 +36,7 @@ use crate::world::now;
 pub(crate) use self::assigned_job::{AssignedJob, read_spec};
 pub(crate) use self::evidence::ExitEvidence;
 pub(crate) use self::leftovers::{Leftovers, end_leftovers, warn_of_lost_work};
-pub(crate) use self::outcome::EndedCommand;
+pub(crate) use self::outcome::{EndedCommand, GPU_FAULT};
 pub(crate) use self::surroundings::{Surroundings, create_container, provide_surroundings, set_up};
 
 /// Timeout for the exit record of the previous attempt: its two minutes, and a margin.

@@ -163,6 +163,11 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
 /// Uploads the log if it has grown beyond `uploaded`, after what an earlier start of the attempt left, such as why it ended.
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let place = agent.log_place();
+    // A node goes on with its heartbeats while it writes its exit.
+    let _alone = match agent.seat() {
+        Some(seat) => Some(seat.uploads_log.lock().await),
+        None => None,
+    };
     if !agent.log.resumes() {
         let earlier = match agent.store.read_end_of(&place).await {
             Ok(earlier) => earlier.unwrap_or_default(),

@@ -42,7 +42,7 @@ const LAST_TRIES: u32 = 5;
 pub(crate) struct CheckpointKeeper {
     writer: watch::Sender<WriterState>,
     task: JoinHandle<KeeperSummary>,
-    load: Arc<Mutex<PendingUpload>>,
+    pub(crate) load: Arc<Mutex<PendingUpload>>,
     not_resumed: watch::Receiver<Option<u64>>,
 }
 
@@ -231,11 +231,6 @@ impl CheckpointKeeper {
     /// The bytes that are not uploaded yet, by the last look.
     pub(crate) fn load(&self) -> PendingUpload {
         *self.load.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The measure of those bytes, for who has to know it without the keeper.
-    pub(crate) fn load_handle(&self) -> Arc<Mutex<PendingUpload>> {
-        Arc::clone(&self.load)
     }
 
     /// Returns the step that says that the command did not resume, and has to do so from an older checkpoint.

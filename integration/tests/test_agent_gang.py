@@ -296,3 +296,28 @@ def test_a_command_that_ignores_its_signal_is_killed(gang: Job) -> None:
         said = end(gang, launch(gang, 1, started))
     assert "the command did not end after SIGTERM, and is killed" in said
     assert gang.head()["result"]["why"].startswith("node 0, exit code 3 at "), said
+
+
+def test_a_command_that_fails_soon_after_a_resume_begins_at_the_step_before(gang: Job) -> None:
+    trains(gang, 20)
+    with ExitStack() as started:
+        end(gang, launch(gang, 1, started))
+    head = gang.head()
+    before = head["kept"][0]["step"]
+    gang.put(f"attempts/{NAME}/head.json", json.dumps({**head, "result": None}))
+    words = shlex.join(map(str, [sys.executable, gang.scratch / "train.py", 25, gang.scratch / "shared"]))
+    gang.spec(f'if [ "$CURFEW_RESUME_STEP" = 20 ] && [ $NODE_RANK = 1 ]; then exit 5; fi; {words}')
+    with ExitStack() as started:
+        said = end(gang, launch(gang, 2, started))
+    assert said.count(f"resumed from {before}\n") == 2 and "round 1 begins: all nodes restore again" in said, said
+    assert said.count("address 10.0.2.10 29501 2") == 2, said
+    assert gang.head()["result"]["succeeded"] and gang.head()["checkpoint"] == {"attempt": 2, "step": 25}, said
+
+
+def test_all_nodes_save_when_the_time_of_the_attempt_is_over(gang: Job) -> None:
+    writes_alone(gang)
+    with ExitStack() as started:
+        nodes = [started.enter_context(Node(gang, 1, node, 2, ends_in=22)) for node in (0, 1)]
+        said = end(gang, nodes)
+    assert [document(gang, 1, f"exit/{node}.json")["reason"] for node in (0, 1)] == ["expired", "expired"], said
+    assert gang.head().get("result") is None and gang.kept() == 11, said

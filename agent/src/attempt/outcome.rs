@@ -31,7 +31,7 @@ impl EndedCommand {
 }
 
 /// The beginning of the words about a fault.
-const GPU_FAULT: &str = "not every GPU can be used";
+pub(crate) const GPU_FAULT: &str = "not every GPU can be used";
 
 /// The end of the attempt: its result, unless another machine may do better. `notes`: what else there is to say.
 pub(super) async fn outcome(

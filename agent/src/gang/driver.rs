@@ -1,6 +1,7 @@
 //! The loop of a node: it lists what the gang has written, and carries out the act that the rules say.
 
 mod acts;
+mod observations;
 mod words;
 
 use std::rc::Rc;
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::node_gang::{
-    BEFORE_NOTICE, DocumentSight, GangDocument, GangListing, GangStep, LeaveReason, NodeEnded, NodeReady, NodeWork,
-    OwnEnding, OwnNode, POLL_EVERY, next_gang_step,
+    DocumentSight, GangDocument, GangListing, GangStep, LeaveReason, NodeEnded, NodeReady, NodeWork, OwnEnding,
+    OwnNode, POLL_EVERY, next_gang_step,
 };
 use jobs::{ExitReason, Head};
 use store::{MachineDocuments as _, StoreError};
@@ -21,10 +22,10 @@ use super::node_work::{CommandEnd, LocalTask, Preparation, RoundOutcome, RoundSt
 use super::previous::PreviousAttempt;
 use super::started::read_started;
 use super::steps::{LookContext, StepCommits};
-use crate::agent::{Agent, EndCause, StartError};
+use crate::agent::{Agent, EndCause};
 use crate::fence::FenceError;
 use crate::gpu::GpuWatch;
-use crate::world::{left_until, now};
+use crate::world::now;
 
 /// Interval of looks at the parts of others.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
@@ -183,106 +184,6 @@ impl<'a> GangDriver<'a> {
             || (is_failing && is_ending && self.agent.time_left() <= SignedDuration::ZERO)
     }
 
-    /// Takes a cause of this machine as its own ending.
-    fn observe_cause(&mut self) {
-        let Some(cause) = self.agent.end_cause().filter(|_| !self.is_ordered) else { return };
-        let (pace, now) = (self.agent.pace, now());
-        let ending = match cause.reason {
-            ExitReason::Interrupted => {
-                let notice =
-                    model::moment::after(now, left_until(cause.until).saturating_add(pace.scale(BEFORE_NOTICE)));
-                OwnEnding::Warned { at: now, notice: Some(notice) }
-            }
-            ExitReason::Expired => OwnEnding::Expired { until: model::moment::after(now, self.agent.time_left()) },
-            ExitReason::Failed => OwnEnding::CannotStart { code: StartError::CANNOT_RUN, why: cause.why },
-            ExitReason::Broken | ExitReason::Succeeded => OwnEnding::Broken { why: cause.why },
-            ExitReason::Fenced => return,
-        };
-        self.ending.get_or_insert(ending);
-    }
-
-    /// Takes over what tasks in the background have come to.
-    async fn observe_work(&mut self) {
-        match &mut self.activity {
-            Activity::Restoring { round, task } if task.is_finished() => {
-                let (round, done) = (*round, task.result().await);
-                self.activity = self.take_restored(round, done);
-            }
-            Activity::Running { running, .. } if running.task.is_finished() => {
-                let end = running.task.result().await;
-                if let Activity::Running { round, running } = std::mem::replace(&mut self.activity, Activity::Idle) {
-                    self.activity = self.take_ended(round, running, end);
-                }
-            }
-            Activity::Ended { saving, .. } => match saving {
-                Saving::Busy(task) if task.is_finished() => {
-                    let settled = Instant::now() + self.agent.pace.wait(SETTLE_TIME);
-                    let summary = task.result().await;
-                    let is_in_time = summary.as_ref().is_some_and(|summary| summary.is_in_time);
-                    *saving = if is_in_time { Saving::Settling(settled) } else { Saving::Incomplete };
-                    self.looked_at = None;
-                    if let Some(summary) = summary {
-                        if summary.is_fault_of_machine {
-                            self.ending.get_or_insert(OwnEnding::Broken { why: summary.why.clone() });
-                        }
-                        self.explanation = summary.why;
-                    }
-                }
-                Saving::Settling(until) if Instant::now() >= *until => *saving = Saving::Done,
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-
-    fn take_restored(&mut self, round: u32, done: Option<RoundOutcome>) -> Activity {
-        match done {
-            Some(Ok(Ok(start))) => {
-                Activity::Restored { round, ready: NodeReady::Restored, start: Some(Box::new(start)) }
-            }
-            Some(Ok(Err(why))) => Activity::Restored { round, ready: NodeReady::Damaged { why }, start: None },
-            Some(Err(error)) => {
-                self.take_start_error(error);
-                Activity::Idle
-            }
-            None => {
-                self.ending.get_or_insert(OwnEnding::Broken { why: "a task of the agent has panicked".to_owned() });
-                Activity::Idle
-            }
-        }
-    }
-
-    fn take_start_error(&mut self, error: StartError) {
-        match error {
-            StartError::Impossible { code, why } => {
-                self.agent.log.write_line(&why);
-                self.ending.get_or_insert(OwnEnding::CannotStart { code, why });
-            }
-            // The cause says the same of an attempt that has to end.
-            StartError::Ended(end) if self.agent.end_cause().is_none() => {
-                self.agent.log.write_line(&end.why);
-                self.ending.get_or_insert(OwnEnding::Broken { why: end.why });
-            }
-            StartError::Ended(_) => self.observe_cause(),
-        }
-    }
-
-    fn take_ended(&mut self, round: u32, running: RunningRound, end: Option<CommandEnd>) -> Activity {
-        let at = end.as_ref().map_or_else(now, |end| end.at);
-        let by_curfew = end.as_ref().is_none_or(CommandEnd::is_by_curfew);
-        let ended = NodeEnded { code: end.as_ref().and_then(CommandEnd::code), at, by_curfew };
-        let saving = match end {
-            Some(end) => {
-                if let Some(why) = end.problem.clone() {
-                    self.ending.get_or_insert(OwnEnding::Broken { why });
-                }
-                Saving::Pending(Box::new((running, end)))
-            }
-            None => Saving::Incomplete,
-        };
-        Activity::Ended { round, ended, saving }
-    }
-
     /// Lists, looks at steps, and carries out one act.
     async fn go_on(&mut self) -> Result<Flow, StoreError> {
         let known = std::mem::take(&mut self.listing);
@@ -296,7 +197,7 @@ impl<'a> GangDriver<'a> {
         self.head = Some(self.agent.fence.read_any().await?);
         self.say_stop();
         self.wait_for_previous().await?;
-        self.look_at_steps(false).await?;
+        self.look_at_steps(false).await;
         let step = self.next_step();
         self.carry_out(step).await
     }
@@ -343,14 +244,14 @@ impl<'a> GangDriver<'a> {
             return Ok(());
         }
         self.previous.begin_waiting();
-        if !self.is_previous_over && self.listing.members.len() >= usize::from(self.seat.launch.nodes) {
+        if self.listing.members.len() >= usize::from(self.seat.launch.nodes) {
             self.is_previous_over = self.previous.is_over(self.agent, &head, self.own_beat()).await?;
         }
         Ok(())
     }
 
     /// Looks at the parts of the gang's steps, from time to time and after an own one.
-    async fn look_at_steps(&mut self, is_last: bool) -> Result<(), StoreError> {
+    async fn look_at_steps(&mut self, is_last: bool) {
         let prepared = self.preparation.get();
         let has_steps = match &self.activity {
             Activity::Running { .. } | Activity::Ended { .. } => {
@@ -363,7 +264,7 @@ impl<'a> GangDriver<'a> {
             || is_final
             || self.seat.take_news()
             || self.looked_at.is_none_or(|at| at.elapsed() >= self.agent.pace.wait(LOOK_EVERY));
-        let Some(head) = self.head.as_ref().filter(|_| has_steps && is_due && self.is_ours()) else { return Ok(()) };
+        let Some(head) = self.head.as_ref().filter(|_| has_steps && is_due && self.is_ours()) else { return };
         let round = self.listing.rounds.values().rev().find_map(|round| round.round.as_ref()?.content.read());
         let context = LookContext {
             keep: prepared.and_then(|prepared| prepared.asked.keep),
@@ -373,16 +274,11 @@ impl<'a> GangDriver<'a> {
         };
         self.looked_at = Some(Instant::now());
         let looked = Box::pin(self.commits.look(self.agent, self.seat, head, context)).await;
-        let is_settled = self.commits.incomplete.is_none();
-        if let Activity::Ended { saving: saving @ Saving::Settling(_), .. } = &mut self.activity
-            && is_settled
-        {
-            *saving = Saving::Done;
-        }
         match looked {
-            // The next LIST of head says it.
-            Ok(()) | Err(FenceError::Fenced(_)) => Ok(()),
-            Err(FenceError::Store(error)) => Err(error),
+            // The next read of head says it.
+            Ok(()) | Err(FenceError::Fenced(_)) => {}
+            // No end waits for it: another node may see the same parts.
+            Err(FenceError::Store(error)) => self.say(format!("the steps of the gang cannot be looked at: {error}")),
         }
     }
 

@@ -14,11 +14,11 @@ use jobs::{ExitReason, Head, Heartbeat, JobId, WARNING, describe_exit};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::GangSeat;
 use crate::agent::{Agent, StartError};
 use crate::attempt::{
-    AssignedJob, ExitEvidence, Leftovers, NO_TIME, REAP_EVERY, Surroundings, create_container, directory_before,
-    end_leftovers, provide_surroundings, read_spec, set_up, signal_and_end, variables_of, warn_of_lost_work,
+    AssignedJob, ExitEvidence, GPU_FAULT, Leftovers, NO_TIME, REAP_EVERY, Surroundings, create_container,
+    directory_before, end_leftovers, provide_surroundings, read_spec, set_up, signal_and_end, variables_of,
+    warn_of_lost_work,
 };
 use crate::command::{CommandExit, CommandProcesses, RunningCommand, ShellLine};
 use crate::container::Container;
@@ -242,7 +242,7 @@ impl RunningRound {
         })?;
         let begin = |spec| CheckpointKeeper::begin(agent, spec, asked.keep, user.file_owner(), restored, before, false);
         let keeper = asked.checkpoint.as_ref().map(begin);
-        let load = keeper.as_ref().map(CheckpointKeeper::load_handle).unwrap_or_default();
+        let load = keeper.as_ref().map(|keeper| Arc::clone(&keeper.load)).unwrap_or_default();
         let load = move || *load.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (kill, evidence) = (Rc::<Notify>::default(), ExitEvidence::begin(agent, asked, user));
         let run = run_to_end(Arc::clone(agent), running, signal_name(asked), load, Rc::clone(&kill));
@@ -305,7 +305,9 @@ async fn count_workers(agent: &Agent, processes: &CommandProcesses) {
     loop {
         tokio::time::sleep(agent.pace.wait(COUNT_EVERY).max(COUNT_EVERY_MIN)).await;
         let count = processes.count_workers().await;
-        agent.seat().map(|seat: &GangSeat| seat.set_processes(count)).unwrap_or_default();
+        if let Some(seat) = agent.seat() {
+            seat.set_processes(count);
+        }
     }
 }
 
@@ -356,7 +358,7 @@ async fn save(
     let gpu_fault = evidence.find_gpu_fault(agent, status).await;
     let is_fault_of_machine = !status.success() && gpu_fault.as_ref().is_some_and(|fault| fault.is_of_machine);
     let found = explain(&evidence.describe(agent, status, "the command"), status);
-    let fault = gpu_fault.map(|fault| format!("not every GPU can be used: {}", fault.words));
+    let fault = gpu_fault.map(|fault| format!("{GPU_FAULT}: {}", fault.words));
     let mut why: Vec<String> = found.into_iter().chain(fault).chain(notes).collect();
     if !asked.work.outputs.is_empty() && !is_fault_of_machine {
         let uploaded = agent.upload_in_time(outputs::upload(agent, &asked.work.outputs, &user.file_owner())).await;

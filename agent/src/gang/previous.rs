@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::Head;
-use jobs::node_gang::{GangLaunch, GangListing};
+use jobs::node_gang::{GangLaunch, GangListing, NodeExitReason};
 use store::{MachineDocuments as _, StoreError};
 
 use crate::agent::Agent;
-use crate::attempt::{PREVIOUS_EXIT_TIMEOUT, PREVIOUS_HEARTBEAT_STALE_AFTER};
+use crate::attempt::{GPU_FAULT, PREVIOUS_EXIT_TIMEOUT, PREVIOUS_HEARTBEAT_STALE_AFTER};
 
 #[derive(Debug, Default)]
 pub(super) struct PreviousAttempt {
@@ -21,6 +21,12 @@ impl PreviousAttempt {
     /// Begins to wait for it.
     pub(super) fn begin_waiting(&mut self) {
         self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// True if a node of it ended by such a fault: then it is none of a single machine.
+    pub(super) fn had_gpu_fault(&self) -> bool {
+        let mut exits = self.listing.exits.values().filter_map(|exit| exit.content.read());
+        exits.any(|exit| exit.reason == NodeExitReason::Broken && exit.why.contains(GPU_FAULT))
     }
 
     /// Returns `true` if all nodes of the attempt that head names have left their exits, or it is past its time. Nodes whose last heartbeats are old,

@@ -37,6 +37,8 @@ pub(crate) struct GangSeat {
     pub(crate) problem: Option<String>,
     /// Signals that work in the background has ended.
     pub(crate) wake: Notify,
+    /// Held by the one upload of the log.
+    pub(crate) uploads_log: tokio::sync::Mutex<()>,
     parts: Mutex<OwnParts>,
 }
 
@@ -80,6 +82,13 @@ impl GangSeat {
     /// The own parts that head does not name.
     pub(crate) fn unnamed_parts(&self, named: &[Checkpoint]) -> Vec<Checkpoint> {
         self.parts().put.iter().filter(|part| !named.contains(part)).copied().collect()
+    }
+
+    /// True if an own part is newer than the newest step of this attempt in head.
+    pub(crate) fn is_ahead_of(&self, newest: Option<Checkpoint>) -> bool {
+        let place = |part: &Checkpoint| (part.step, part.rewrite);
+        let newest = newest.filter(|newest| newest.attempt == self.launch.attempt);
+        self.parts().put.iter().any(|part| newest.is_none_or(|newest| place(&newest) < place(part)))
     }
 
     /// Forgets a part that was deleted.
@@ -149,7 +158,15 @@ pub(super) async fn find_seat(agent: &Agent) -> Result<GangSeat, AgentError> {
     let unfit = || member.check().err().map(|wrong| wrong.to_string());
     let problem = no_address.or(no_interface).or_else(unfit);
     let problem = problem.map(|why| format!("the machine cannot be a member of its gang: {why}"));
-    Ok(GangSeat { launch, node, member, problem, wake: Notify::new(), parts: Mutex::default() })
+    Ok(GangSeat {
+        launch,
+        node,
+        member,
+        problem,
+        wake: Notify::new(),
+        uploads_log: tokio::sync::Mutex::default(),
+        parts: Mutex::default(),
+    })
 }
 
 fn or_problem<T>(found: Result<T, String>, otherwise: T) -> (T, Option<String>) {

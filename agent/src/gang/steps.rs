@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::to_keep;
 use jobs::node_gang::{
     DocumentSight, GangCheckpoint, Node, NodeManifest, StepCompleteness, committed, owes_empty_manifest,
@@ -23,6 +23,9 @@ use crate::world::now;
 /// The most steps whose parts are read: later ones come first.
 const STEPS_MAX: usize = 8;
 
+/// Time after which the owner hears that a step lacks parts.
+const LATE_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
 /// The facts of a look, beside head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookContext {
@@ -38,8 +41,8 @@ pub(super) struct LookContext {
 
 #[derive(Debug, Default)]
 pub(super) struct StepCommits {
-    /// Manifests, each with the time at which S3 took it.
-    read: BTreeMap<(u64, u32, Node), (Timestamp, DocumentSight<NodeManifest>)>,
+    /// Steps with all parts that are incomplete all the same, and why. Parts that are put again are judged again.
+    judged: BTreeMap<(u64, u32), (PartTimes, String)>,
     said: BTreeSet<String>,
     /// The reason why the newest step is incomplete.
     pub(super) incomplete: Option<String>,
@@ -69,7 +72,7 @@ impl StepCommits {
                 steps.entry((step, rewrite)).or_default().insert(part.node, part.at);
             }
         }
-        self.read.retain(|(step, rewrite, _), _| steps.contains_key(&(*step, *rewrite)));
+        self.judged.retain(|step, (parts, _)| steps.get(step) == Some(parts));
         let lacks_own = |parts: &PartTimes| !parts.contains_key(&seat.node);
         seat.set_awaited(steps.iter().filter(|(_, parts)| lacks_own(parts)).map(|((step, _), _)| *step).collect());
         self.incomplete = None;
@@ -100,18 +103,17 @@ impl StepCommits {
         is_first: bool,
         context: LookContext,
     ) -> Result<bool, FenceError> {
-        let is_whole = parts.len() >= usize::from(seat.launch.nodes);
-        let mut manifests = BTreeMap::new();
-        for (node, at) in parts {
-            // What lacks a part is judged without reading the others.
-            let sight =
-                if is_whole { self.read_part(agent, checkpoint, *node, *at).await? } else { DocumentSight::Unread };
-            manifests.insert(*node, sight);
+        let place = (checkpoint.step, checkpoint.rewrite);
+        if let Some((_, why)) = self.judged.get(&place) {
+            self.incomplete.get_or_insert(why.clone());
+            return Ok(false);
         }
+        let is_whole = parts.len() >= usize::from(seat.launch.nodes);
+        let manifests = if is_whole { read_parts(agent, checkpoint, parts).await? } else { BTreeMap::new() };
         match step_is_complete(GangCheckpoint { gang: &seat.launch, checkpoint, is_first }, &manifests) {
             StepCompleteness::Complete { verified } => {
-                let parts = manifests.values().filter_map(DocumentSight::read);
-                let beside: Vec<Checkpoint> = parts.flat_map(|part| part.part.beside.iter().copied()).collect();
+                let manifests = manifests.values().filter_map(DocumentSight::read);
+                let beside: Vec<Checkpoint> = manifests.flat_map(|part| part.part.beside.iter().copied()).collect();
                 let change = |head: &Head| {
                     let next = committed(head, &seat.launch, checkpoint, verified)?;
                     Some(retain(next, context, &beside, verified))
@@ -122,9 +124,17 @@ impl StepCommits {
                 Ok(true)
             }
             StepCompleteness::Incomplete { why } => {
+                let why = if is_whole { why } else { describe_missing(seat, checkpoint, parts) };
                 // A part that is on its way is nobody's fault.
-                if (is_whole || context.is_final) && self.said.insert(why.clone()) {
+                let is_lasting = is_whole || is_late(agent, context, parts);
+                if (is_lasting || context.is_final) && self.said.insert(why.clone()) {
                     agent.log.write_line(&why);
+                    if is_lasting {
+                        agent.warn_owner(AgentWarningKind::NotKept, &why);
+                    }
+                }
+                if is_whole {
+                    self.judged.insert(place, (parts.clone(), why.clone()));
                 }
                 self.incomplete.get_or_insert(why);
                 Ok(false)
@@ -149,25 +159,6 @@ impl StepCommits {
         }
     }
 
-    /// The manifest of a part, which is read once.
-    async fn read_part(
-        &mut self,
-        agent: &Agent,
-        checkpoint: Checkpoint,
-        node: Node,
-        at: Timestamp,
-    ) -> Result<DocumentSight<NodeManifest>, FenceError> {
-        let key = (checkpoint.step, checkpoint.rewrite, node);
-        if let Some((_, sight)) = self.read.get(&key).filter(|(known, _)| *known == at) {
-            return Ok(sight.clone());
-        }
-        let sight = agent.store.read_part(&agent.identity.job, checkpoint, node).await?;
-        if sight != DocumentSight::Unread {
-            self.read.insert(key, (at, sight.clone()));
-        }
-        Ok(sight)
-    }
-
     /// Tells the owner why no step of this attempt was kept.
     pub(super) fn warn_of_nothing_kept(&self, agent: &Agent, head: &Head) {
         let has_kept = head.checkpoint.is_some_and(|newest| newest.attempt == agent.identity.attempt);
@@ -175,6 +166,31 @@ impl StepCommits {
             agent.warn_owner(AgentWarningKind::NotKept, &format!("no step of this attempt is kept: {why}"));
         }
     }
+}
+
+async fn read_parts(
+    agent: &Agent,
+    checkpoint: Checkpoint,
+    parts: &PartTimes,
+) -> Result<BTreeMap<Node, DocumentSight<NodeManifest>>, FenceError> {
+    let mut manifests = BTreeMap::new();
+    for node in parts.keys() {
+        let sight = agent.store.read_part(&agent.identity.job, checkpoint, *node).await?;
+        manifests.insert(*node, sight);
+    }
+    Ok(manifests)
+}
+
+fn describe_missing(seat: &GangSeat, checkpoint: Checkpoint, parts: &PartTimes) -> String {
+    let missing = (0..seat.launch.nodes).find(|node| !parts.contains_key(node)).unwrap_or(0);
+    format!("step {} is not complete: node {missing} has not uploaded its part", checkpoint.step)
+}
+
+/// True if the other parts of a step are missing for long.
+fn is_late(agent: &Agent, context: LookContext, parts: &PartTimes) -> bool {
+    let first = parts.values().copied().min();
+    let waited = context.own_beat.zip(first).map(|(beat, first)| agent.pace.unhurried(beat.duration_since(first)));
+    waited.is_some_and(|waited| waited >= LATE_AFTER)
 }
 
 /// A node that writes nothing any more need not wait for its own disk.

@@ -1,8 +1,8 @@
 //! A node's part of the checkpoints of a gang. The keeper uploads it, and whichever node sees all parts names the step in head.
 
-use jobs::Checkpoint;
-use jobs::checkpoints::{CheckpointStep, Manifest, place_of};
+use jobs::checkpoints::{CheckpointStep, Manifest, StepNumber, place_of};
 use jobs::node_gang::POLL_EVERY_WAITING;
+use jobs::{Checkpoint, Head};
 use store::{CheckpointContent, CheckpointError, FileOwner, NodePart};
 
 use super::{KeepError, KeeperTask};
@@ -13,24 +13,28 @@ use crate::world::now;
 impl KeeperTask {
     /// The place of a step, which all nodes find by what head names. An own part there that head does not name is withdrawn before it is written
     /// over, and put back if a peer has named it meanwhile.
-    pub(super) async fn place_of_part(&mut self, seat: &GangSeat, step: u64) -> Result<Checkpoint, KeepError> {
+    pub(super) async fn place_of_part(&mut self, seat: &GangSeat, number: StepNumber) -> Result<Checkpoint, KeepError> {
         let (agent, job) = (&self.agent, &self.agent.identity.job);
-        agent.fence.read_any().await?;
-        let place = |named: &[Checkpoint]| place_of(named, agent.identity.attempt, step);
-        let mut checkpoint = place(&agent.fence.named().await);
+        // What has no higher number than the newest is kept in its place, and not in that of the newest which this node has put.
+        let place = |head: &Head| {
+            let named: Vec<Checkpoint> = head.checkpoint.iter().chain(&head.kept).copied().collect();
+            let step = number.place(head.checkpoint.map(|newest| newest.step));
+            place_of(&named, agent.identity.attempt, step)
+        };
+        let mut head = agent.fence.read_any().await?;
+        let mut checkpoint = place(&head);
         if seat.has_put(checkpoint) {
             let withdrawn = agent.store.read_part(job, checkpoint, seat.node).await?;
             agent.store.delete_part(job, checkpoint, seat.node).await?;
             agent.pace.sleep(POLL_EVERY_WAITING).await;
-            agent.fence.read_any().await?;
-            let named = agent.fence.named().await;
-            if let Some(withdrawn) = withdrawn.read().filter(|_| named.contains(&checkpoint)) {
+            head = agent.fence.read_any().await?;
+            let is_named = head.checkpoint.iter().chain(&head.kept).any(|named| *named == checkpoint);
+            if let Some(withdrawn) = withdrawn.read().filter(|_| is_named) {
                 agent.store.put_part_back(job, checkpoint, withdrawn).await?;
             }
-            checkpoint = place(&named);
+            checkpoint = place(&head);
         }
-        self.counting = agent.fence.named().await;
-        self.counting.reverse();
+        self.counting = head.kept.iter().rev().chain(&head.checkpoint).copied().collect();
         Ok(checkpoint)
     }
 

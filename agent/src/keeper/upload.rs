@@ -29,11 +29,12 @@ const STATE_BYTES: u64 = 4096;
 impl KeeperTask {
     pub(super) async fn keep(&mut self, step: &CheckpointStep, all: &[CheckpointStep]) -> Result<(), KeepError> {
         let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
-        let place = step.number.place(self.kept);
-        let checkpoint = match agent.seat() {
-            Some(seat) => self.place_of_part(seat, place).await?,
-            None => place_of(&agent.fence.named().await, agent.identity.attempt, place),
+        let checkpoint = if let Some(seat) = agent.seat() {
+            self.place_of_part(seat, step.number).await?
+        } else {
+            place_of(&agent.fence.named().await, agent.identity.attempt, step.number.place(self.kept))
         };
+        let place = checkpoint.step;
         let own = |error: io::Error| KeepError::Own(directory::describe_io_error(&error));
         let (mut snapshot, best) = self.snapshot(step, all).await.map_err(own)?;
         if !snapshot.is_all_of(step) {

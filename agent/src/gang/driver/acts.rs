@@ -49,7 +49,7 @@ impl GangDriver<'_> {
             GangStep::WriteExit(exit) => self.write_exit(exit).await,
             GangStep::WriteResult(result) => self.write_result(&result).await,
             GangStep::Leave(reason) => {
-                self.look_at_steps(true).await?;
+                self.look_at_steps(true).await;
                 Ok(Flow::Leave(reason))
             }
         }
@@ -58,7 +58,9 @@ impl GangDriver<'_> {
     fn wait(&mut self, wait: GangWait) -> Flow {
         let nodes = self.seat.launch.nodes;
         if let Some(words) = describe_wait(wait, self.listing.members.len(), nodes) {
-            self.agent.set_activity("waiting for the other nodes");
+            if self.said != words {
+                self.agent.set_activity("waiting for the other nodes");
+            }
             self.say(words);
         }
         Flow::Pause(wait.poll_every())
@@ -193,7 +195,7 @@ impl GangDriver<'_> {
             *saving = Saving::Incomplete;
             command::kill_leftovers(false).await;
         }
-        self.look_at_steps(true).await?;
+        self.look_at_steps(true).await;
         if let Some(head) = &self.head {
             self.commits.warn_of_nothing_kept(self.agent, head);
         }
