@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,11 +15,12 @@ use jobs::{
 };
 use model::duration::format_duration;
 use model::moment::before;
-use store::{Store, StoreError};
+use store::{LogPlace, Store, StoreError};
 use tokio::sync::{Notify, watch};
 
 use crate::arguments::{Arguments, BoxPlaces};
 use crate::fence::Fence;
+use crate::gang::GangSeat;
 use crate::heartbeat::AgentStatus;
 use crate::log::Log;
 use crate::world::{Pace, after, left_until, now, time_since};
@@ -155,6 +156,7 @@ pub(crate) struct Agent {
     /// True if programs of the job ran on this machine before the agent started: what is on its disk may be theirs.
     pub(crate) has_run_before: bool,
     pub(crate) fence: Fence,
+    seat: OnceLock<GangSeat>,
     status: Mutex<AgentStatus>,
     begun: Instant,
     warnings: Mutex<AgentWarnings>,
@@ -182,6 +184,7 @@ impl Agent {
             places,
             has_run_before,
             fence,
+            seat: OnceLock::new(),
             status,
             begun,
             warnings,
@@ -189,6 +192,21 @@ impl Agent {
             unsent_warning,
             cause,
         })
+    }
+
+    /// The machine's place in its gang, once it is known; `None` on a single machine.
+    pub(crate) fn seat(&self) -> Option<&GangSeat> {
+        self.seat.get()
+    }
+
+    /// Takes the machine's place in its gang, once.
+    pub(crate) fn take_seat(&self, seat: GangSeat) -> &GangSeat {
+        self.seat.get_or_init(|| seat)
+    }
+
+    pub(crate) fn log_place(&self) -> LogPlace {
+        let MachineIdentity { job, attempt, .. } = &self.identity;
+        LogPlace { job: job.clone(), attempt: *attempt, node: self.seat().map(|seat| seat.node) }
     }
 
     /// Notes for a later start of the agent that programs of the job run on this machine.
@@ -308,6 +326,11 @@ impl Agent {
 
     pub(crate) fn end_cause(&self) -> Option<EndCause> {
         self.cause.borrow().clone()
+    }
+
+    /// The changes of the cause that ends the attempt.
+    pub(crate) fn cause_changes(&self) -> watch::Receiver<Option<EndCause>> {
+        self.cause.subscribe()
     }
 
     /// Waits until the attempt has to end; returns why.

@@ -4,53 +4,53 @@ mod assigned_job;
 mod evidence;
 mod leftovers;
 mod outcome;
+mod surroundings;
 
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::SignedDuration;
 use jobs::checkpoints::{DOUBTED_FOR, WriterState};
-use jobs::warning::grace;
+use jobs::warning::{PendingUpload, grace};
 use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobId, WARNING};
 use model::duration;
 use store::{MachineDocument, MachineDocuments as _};
 
-use self::assigned_job::{find_user, read_spec};
-use self::evidence::ExitEvidence;
-use self::leftovers::{Leftovers, end_leftovers, list_checkpoint_directory, pass_on_lost_work, warn_of_lost_work};
-use self::outcome::{EndedCommand, end_box, end_job, not_started, outcome, unfinished};
+use self::leftovers::{list_checkpoint_directory, pass_on_lost_work};
+use self::outcome::{end_box, end_job, not_started, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
-use crate::command::{RunningCommand, ShellLine, signal_of};
+use crate::command;
+use crate::command::{CommandExit, RunningCommand, ShellLine, signal_of};
 use crate::container::Container;
 use crate::directory::CheckpointDirectory;
 use crate::fence::FenceError;
 use crate::gpu::GpuWatch;
 use crate::gpu_box::{self, BoxHome};
-use crate::inputs::provide;
 use crate::keeper::{CheckpointKeeper, DirectoryBefore, KeeperSummary};
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
 use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
 use crate::variables::{self, VariableSources};
-use crate::workdir::restore_workdir;
 use crate::world::now;
-use crate::{command, metadata, outputs, secrets};
 
-pub(crate) use self::assigned_job::AssignedJob;
+pub(crate) use self::assigned_job::{AssignedJob, read_spec};
+pub(crate) use self::evidence::ExitEvidence;
+pub(crate) use self::leftovers::{Leftovers, end_leftovers, warn_of_lost_work};
+pub(crate) use self::outcome::{EndedCommand, GPU_FAULT};
+pub(crate) use self::surroundings::{Surroundings, create_container, provide_surroundings, set_up};
 
 /// Timeout for the exit record of the previous attempt: its two minutes, and a margin.
-const PREVIOUS_EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(150);
+pub(crate) const PREVIOUS_EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(150);
 
 /// A previous attempt without a heartbeat for so long does not upload any more.
-const PREVIOUS_HEARTBEAT_STALE_AFTER: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
+pub(crate) const PREVIOUS_HEARTBEAT_STALE_AFTER: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
 
 const RETRY_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
 /// Interval at which the agent reaps inherited processes that have ended.
-const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
+pub(crate) const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-const NO_TIME: &str = "there was no time to upload its last checkpoint";
+pub(crate) const NO_TIME: &str = "there was no time to upload its last checkpoint";
 
 /// Runs the attempt. The machine shuts down after any result.
 pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
@@ -84,39 +84,16 @@ async fn attempt(
     agent.unless_it_ends(Box::pin(pass_on_lost_work(agent))).await?;
     // A result, such as that the job has no spec, needs the fence.
     let asked = asked?;
-    let user = find_user(agent, &asked, container).await?;
-    metadata::close(agent, &asked, &user).await;
-    // Before anything is written to it.
-    if asked.work.is_box {
-        agent.unless_it_ends(Box::pin(gpu_box::mount_home(agent, &user, home))).await??;
-    }
-    let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
-    // Before checkpoints are restored: what the archive has in their directory is set aside.
-    if let Some(digest) = &asked.work.workdir {
-        agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user, asked.work.is_box))).await??;
-    }
-    let _mounted = agent.unless_it_ends(Box::pin(provide(agent, &asked.work.inputs, &user))).await??;
+    let Surroundings { user, mut fetched, mounted: _mounted } =
+        Box::pin(provide_surroundings(agent, &asked, container, home)).await?;
     let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
     let container = container.as_ref();
-    if let (Some(container), Some(image)) = (container, &asked.work.container) {
-        agent.unless_it_ends(Box::pin(container.create(agent, image, &asked, &user))).await??;
-    }
-    if !asked.work.secrets.is_empty() {
-        fetched.extend(agent.unless_it_ends(Box::pin(secrets::read(agent, &asked.work.secrets))).await??);
-    }
+    fetched.extend(Box::pin(create_container(agent, &asked, &user, container)).await?);
     let mut variables = variables_of(agent, &asked, &user, &restored, &fetched);
     agent.note_that_it_runs();
-    if let Some(line) = &asked.work.setup {
-        agent.set_activity(Heartbeat::SETUP);
-        let evidence = ExitEvidence::begin(agent, &asked, &user);
-        let line = ShellLine { line, shell: asked.work.shell };
-        let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables, container)).await??;
-        if !status.success() {
-            evidence.end().await;
-            let why = evidence.describe(agent, status, "`setup`");
-            gpu_box::release_home(agent, home).await;
-            return Ok(outcome(agent, &asked, &user, EndedCommand { status, why, gpu_fault: None }, Vec::new()).await);
-        }
+    if let Some(failed) = Box::pin(set_up(agent, &asked, &user, &variables, container)).await? {
+        gpu_box::release_home(agent, home).await;
+        return Ok(outcome(agent, &asked, &user, failed, Vec::new()).await);
     }
     let idle_max = asked.work.idle_max;
     let _gpus = asked.work.has_gpus.then(|| GpuWatch::begin(agent, idle_max));
@@ -165,7 +142,7 @@ async fn put_back(
     Ok(restored)
 }
 
-fn variables_of(
+pub(crate) fn variables_of(
     agent: &Agent,
     asked: &AssignedJob,
     user: &User,
@@ -224,22 +201,6 @@ async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     let stale_after = agent.pace.scale(PREVIOUS_HEARTBEAT_STALE_AFTER);
     let beat = agent.store.read_heartbeat(job, before).await;
     matches!(beat, Ok(MachineDocument::Believed(beat)) if now().duration_since(beat.at) > stale_after.max(SignedDuration::from_secs(2)))
-}
-
-async fn run_setup(
-    agent: &Agent,
-    line: ShellLine<'_>,
-    user: &User,
-    variables: &variables::VariableMap,
-    container: Option<&Container>,
-) -> Result<ExitStatus, StartError> {
-    let words = |error: &std::io::Error| format!("`setup` could not be run: {error}");
-    let running = RunningCommand::begin(line, user, variables, container, &agent.log);
-    let mut running = running.map_err(|error| StartError::from_io(agent, &error, words(&error)))?;
-    let ended = running.ended(agent.pace.wait(REAP_EVERY)).await;
-    let status = ended.map_err(|error| StartError::broken(words(&error)))?;
-    running.drained().await;
-    Ok(status)
 }
 
 enum CommandOutcome {
@@ -328,7 +289,7 @@ async fn not_resumed(keeper: Option<&mut CheckpointKeeper>) -> u64 {
     }
 }
 
-async fn directory_before(
+pub(crate) async fn directory_before(
     keep: Option<&CheckpointSpec>,
     restored: &RestoredCheckpoint,
     user: &User,
@@ -361,20 +322,9 @@ async fn end_early(
         running.kill(false).await;
         return cause.into();
     }
-    agent.set_activity("flushing");
     let signal = asked.checkpoint.as_ref().map_or("SIGTERM", |checkpoint| &checkpoint.signal);
     let load = || keeper.as_ref().map(CheckpointKeeper::load).unwrap_or_default();
-    let (signaled_at, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
-    agent.log.write_line(&format!("sends {signal} to the command, which has {timeout}"));
-    running.signal(signal_of(signal)).await;
-    let ending = tokio::select! {
-        ending = running.group_ended() => Some(ending),
-        () = agent.time_to_kill(signaled_at, load) => None,
-    };
-    if ending.is_none() {
-        agent.log.write_line(&format!("the command did not end after {signal}, and is killed"));
-    }
-    running.kill(ending.is_some()).await;
+    let ending = signal_and_end(agent, signal, &mut running, load, std::future::pending()).await;
     running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { WriterState::Ended } else { WriterState::Killed };
@@ -388,4 +338,28 @@ async fn end_early(
     let cause = agent.cause().await;
     let why = left.into_iter().fold(cause.why.clone(), |why, left: String| format!("{why}; {left}"));
     AttemptEnd { code, why, ..cause.into() }
+}
+
+/// Signals the command, and kills it if it does not end in time, or once `is_left_over`.
+pub(crate) async fn signal_and_end(
+    agent: &Agent,
+    signal: &str,
+    running: &mut RunningCommand,
+    load: impl Fn() -> PendingUpload,
+    is_left_over: impl Future<Output = ()>,
+) -> Option<CommandExit> {
+    agent.set_activity("flushing");
+    let (signaled_at, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
+    agent.log.write_line(&format!("sends {signal} to the command, which has {timeout}"));
+    running.signal(signal_of(signal)).await;
+    let ending = tokio::select! {
+        ending = running.group_ended() => Some(ending),
+        () = agent.time_to_kill(signaled_at, load) => None,
+        () = is_left_over => None,
+    };
+    if ending.is_none() {
+        agent.log.write_line(&format!("the command did not end after {signal}, and is killed"));
+    }
+    running.kill(ending.is_some()).await;
+    ending
 }

@@ -1,5 +1,7 @@
 //! The command as a process: in its own group, as a user of the machine, and ended with everything that it started.
 
+mod workers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -33,6 +35,8 @@ const NAMES_MAX: usize = 5;
 
 /// The timeout for the last output of a command. A process that still holds the pipe is not the agent's.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) use self::workers::CommandProcesses;
 
 pub(crate) struct RunningCommand {
     child: Child,
@@ -73,6 +77,11 @@ impl RunningCommand {
         let drained = log.follow(read);
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Self { child, group, container: container.cloned(), drained, delivery: None })
+    }
+
+    /// The processes of the command, for who has to look at them without it.
+    pub(crate) fn processes(&self) -> CommandProcesses {
+        CommandProcesses::new(self.group, self.container.clone())
     }
 
     /// Waits for its end, and meanwhile reaps inherited processes at this interval.

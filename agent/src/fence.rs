@@ -105,25 +105,42 @@ impl Fence {
         checkpoint.iter().chain(kept).copied().collect()
     }
 
+    /// The fence as it is now, whoever has it.
+    pub(crate) async fn read_any(&self) -> Result<Head, StoreError> {
+        let read = Box::pin(self.store.read_fence(&self.job)).await?;
+        let head = read.value.clone();
+        *self.last.lock().await = read;
+        Ok(head)
+    }
+
     /// Changes the fence as this attempt. After a lost swap `change` is applied again to the newer content.
     pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, FenceError> {
+        let changed = |before: &Head| {
+            let mut head = before.clone();
+            head.claim(self.attempt, &self.launch);
+            change(&mut head);
+            Some(head)
+        };
+        Ok(self.swap_if(changed).await?.unwrap_or_default())
+    }
+
+    /// Replaces the fence by what `change` makes of it; where that is `None`, nothing is written.
+    pub(crate) async fn swap_if(&self, change: impl Fn(&Head) -> Option<Head>) -> Result<Option<Head>, FenceError> {
         let mut last = self.last.lock().await;
         let mut tries = 1..TRIES_MAX;
         loop {
-            let mut head = last.value.clone();
-            head.claim(self.attempt, &self.launch);
-            change(&mut head);
+            let Some(head) = change(&last.value) else { return Ok(None) };
             match Box::pin(self.store.write_fence(&self.job, &head, last.etag.as_deref())).await {
                 Ok(etag) => {
                     *last = Versioned { value: head.clone(), etag };
                     self.held.store(true, Ordering::Relaxed);
-                    return Ok(head);
+                    return Ok(Some(head));
                 }
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {
                     let read = Box::pin(self.store.read_fence(&self.job)).await?;
                     if has_landed(&read.value, &head) {
                         *last = read;
-                        return Ok(head);
+                        return Ok(Some(head));
                     }
                     if let Some(why) = self.refusal(&read.value) {
                         return Err(FenceError::Fenced(why));

@@ -52,6 +52,14 @@ pub(crate) async fn find_fault(since_seconds: u64) -> Option<GpuFault> {
     Some(GpuFault { words: xid.describe(), is_of_machine: xid.is_of_hardware() })
 }
 
+/// Number of the machine's GPUs that NVML sees.
+pub(crate) async fn count() -> usize {
+    match GpuSampler::begin() {
+        Ok(mut sampler) => sampler.read(FAULT_TIMEOUT).await.gpus.len(),
+        Err(_) => 0,
+    }
+}
+
 /// True if the machine has a device of NVIDIA, with a driver or without (PCI ID repository: vendor 10de).
 pub(crate) fn is_installed() -> bool {
     let devices = std::fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();

@@ -1,6 +1,7 @@
 //! Uploads checkpoints: reads the directory, uploads complete ones, names them in head, and deletes old ones.
 
 mod look;
+mod part;
 mod prune;
 mod upload;
 mod words;
@@ -12,8 +13,8 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::{
-    CheckpointProgress, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, UploadOrder, WriterState,
-    put_best_first, rewritten,
+    CheckpointProgress, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, Tracker, UploadOrder,
+    WriterState, put_best_first, rewritten,
 };
 use jobs::warning::PendingUpload;
 use jobs::{Checkpoint, CheckpointSpec};
@@ -29,6 +30,8 @@ use crate::restore::RestoredCheckpoint;
 use crate::retry_timeout::RetryTimeout;
 use crate::world::now;
 
+pub(crate) use self::prune::delete_all_but;
+
 /// Interval at which the keeper reads the directory.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
@@ -39,7 +42,7 @@ const LAST_TRIES: u32 = 5;
 pub(crate) struct CheckpointKeeper {
     writer: watch::Sender<WriterState>,
     task: JoinHandle<KeeperSummary>,
-    load: Arc<Mutex<PendingUpload>>,
+    pub(crate) load: Arc<Mutex<PendingUpload>>,
     not_resumed: watch::Receiver<Option<u64>>,
 }
 
@@ -92,6 +95,7 @@ struct KeeperTask {
     room: DiskRoom,
     /// The names of links to entries of the directory.
     links: Vec<String>,
+    trackers: Vec<Tracker>,
     /// The steps that the framework has not deleted, those of them that were not decided at the last look, and whether it deletes any.
     there: BTreeSet<u64>,
     undecided: BTreeSet<u64>,
@@ -148,6 +152,12 @@ impl From<CheckpointError> for KeepError {
     }
 }
 
+impl From<StoreError> for KeepError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 impl From<FenceError> for KeepError {
     fn from(shut: FenceError) -> Self {
         match shut {
@@ -201,6 +211,7 @@ impl CheckpointKeeper {
             held: HeldSteps::default(),
             room: DiskRoom::default(),
             links: Vec::new(),
+            trackers: Vec::new(),
             there: BTreeSet::new(),
             undecided: BTreeSet::new(),
             framework_deletes: restored.has_others,
@@ -317,6 +328,7 @@ impl KeeperTask {
             let best = self.best_of(newest).await;
             put_best_first(&mut next, best);
         }
+        self.put_peers_step_first(&mut next);
         let mut came = KeepOutcome::Nothing;
         for step in next {
             self.report_number(step);

@@ -15,6 +15,7 @@ mod container;
 mod directory;
 mod disk;
 mod fence;
+mod gang;
 mod gpu;
 mod gpu_box;
 mod heartbeat;
@@ -41,6 +42,7 @@ use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
 use jiff::SignedDuration;
+use jobs::node_gang::NODES_MIN;
 use jobs::{ExitReason, ExitRecord, MachineIdentity, clean_machine_text, documents};
 use store::{MachineDocument, MachineDocuments as _, Store, StoreError};
 use tokio::signal::unix::Signal;
@@ -117,14 +119,23 @@ async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, s
             .log
             .write_line(&format!("an earlier start of this agent left {orphans} processes running, which were killed"));
     }
-    let heartbeats = tokio::spawn(heartbeat::beat(Arc::clone(&agent)));
-    let end = attempt::run(&agent).await;
-    heartbeats.abort();
-    Box::pin(write_exit(&agent, &end)).await;
+    if agent.identity.nodes >= NODES_MIN {
+        Box::pin(gang::run(&agent)).await;
+    } else {
+        run_alone(&agent).await;
+    }
     for watch in watching {
         watch.abort();
     }
     shutdown::go_dark(&agent.log, &arguments.shutdown).await;
+}
+
+/// The attempt of a single machine.
+async fn run_alone(agent: &Arc<Agent>) {
+    let heartbeats = tokio::spawn(heartbeat::beat(Arc::clone(agent)));
+    let end = attempt::run(agent).await;
+    heartbeats.abort();
+    Box::pin(write_exit(agent, &end)).await;
 }
 
 async fn store_of(identity: &MachineIdentity) -> Store {

@@ -108,7 +108,9 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) 
 async fn while_s3_answers(agent: &Agent, mut files: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
     let (mut refused, mut timeout) = (Vec::new(), RetryTimeout::default());
     loop {
-        let unsent = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files, owner).await;
+        let (job, attempt, node) =
+            (&agent.identity.job, agent.identity.attempt, agent.seat().map_or(0, |seat| seat.node));
+        let unsent = agent.store.upload_outputs(job, attempt, node, files, owner).await;
         let (fenced, unreachable) = match agent.fence.check().await {
             Ok(()) => (false, None),
             Err(FenceError::Fenced(_)) => (true, None),

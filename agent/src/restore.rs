@@ -2,6 +2,7 @@
 
 mod aside;
 mod earlier_job;
+mod parts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
@@ -14,6 +15,7 @@ use jobs::{AgentWarningKind, Checkpoint, Head, JobId};
 use store::{CheckpointError, FileOwner};
 
 use self::aside::{clear_away, set_aside};
+pub(crate) use self::parts::restore_round;
 use crate::agent::{Agent, StartError};
 use crate::directory::{self, CheckpointDirectory, KeptStep};
 use crate::disk::on_disk;
@@ -66,6 +68,13 @@ impl RestoredCheckpoint {
         }
     }
 
+    /// The one that was restored, with the candidates that are left.
+    fn among(self, candidates: RestoreCandidates) -> Self {
+        let RestoreCandidates { in_order: mut counting, unverified, skipped, has_failed, .. } = candidates;
+        counting.reverse();
+        Self { counting, unverified, skipped, has_failed, ..self }
+    }
+
     /// The checkpoints that remain if the command fails on this one, because the checkpoint may be why: the previous ones. It steps back from every
     /// unverified checkpoint, down to the beginning, and once from a verified one, unless the command has failed on another one already. The first
     /// snapshot of a job may consist of files that are no checkpoint.
@@ -82,7 +91,7 @@ impl RestoredCheckpoint {
             in_order.push(failed);
         }
         let (unverified, skipped) = (self.unverified.clone(), self.skipped.clone());
-        Some(RestoreCandidates { in_order, unverified, skipped, has_failed: true })
+        Some(RestoreCandidates { in_order, is_first_only: false, unverified, skipped, has_failed: true })
     }
 }
 
@@ -90,6 +99,8 @@ impl RestoredCheckpoint {
 pub(crate) struct RestoreCandidates {
     /// The first undamaged one is restored.
     in_order: Vec<Checkpoint>,
+    /// `true` if the first one is restored or none: the nodes of a gang have to restore the same.
+    is_first_only: bool,
     /// The unverified checkpoints of head.
     unverified: Vec<Checkpoint>,
     /// The reasons why newer checkpoints are left out.
@@ -131,19 +142,11 @@ pub(crate) async fn restore(
     directory: &CheckpointDirectory,
     user: &User,
 ) -> Result<RestoredCheckpoint, StartError> {
-    let (into, owner) = (directory.path.as_path(), &user.file_owner());
-    prepare(agent, into, owner).await.map_err(|error| {
-        let (place, words) = (into.display(), directory::describe_io_error(&error));
-        let why = format!(
-            "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
-        );
-        StartError::from_io(agent, &error, why)
-    })?;
+    let owner = &user.file_owner();
+    prepare_directory(agent, &directory.path, owner).await?;
     let job = &agent.identity.job;
     if let Some(restored) = Box::pin(restore_first(agent, job, &mut candidates, directory, owner)).await? {
-        let RestoreCandidates { in_order: mut counting, unverified, skipped, has_failed } = candidates;
-        counting.reverse();
-        return Ok(RestoredCheckpoint { counting, unverified, skipped, has_failed, ..restored });
+        return Ok(restored.among(candidates));
     }
     if let Some(job) = begins_with {
         return earlier_job::restore(agent, job, candidates.skipped, directory, owner).await;
@@ -151,6 +154,16 @@ pub(crate) async fn restore(
     agent.log.write_line("there is no checkpoint to resume from: the job starts at zero");
     warn_of_skipped(agent, &candidates.skipped, "starts at zero, because there is no other checkpoint");
     Ok(RestoredCheckpoint::default())
+}
+
+async fn prepare_directory(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> Result<(), StartError> {
+    prepare(agent, into, owner).await.map_err(|error| {
+        let (place, words) = (into.display(), directory::describe_io_error(&error));
+        let why = format!(
+            "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
+        );
+        StartError::from_io(agent, &error, why)
+    })
 }
 
 /// Restores the first undamaged candidate of a job, if there is one, with those that the framework retains beside it. The damaged ones are left out of
@@ -171,7 +184,8 @@ async fn restore_first(
             Err(match error {
                 CheckpointError::Store(error) => StartError::from_store(error, why),
                 CheckpointError::Disk { error, .. } => StartError::from_io(agent, error, why),
-                CheckpointError::Damaged(_) | CheckpointError::Unrestorable(_) => StartError::broken(why),
+                CheckpointError::Damaged(_) => StartError::broken(why),
+                CheckpointError::Unrestorable(_) => StartError::cannot_run(why),
             })
         };
         match Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await {
@@ -195,6 +209,9 @@ async fn restore_first(
                 damaged.push(format!("of step {step} ({words})"));
                 candidates.in_order.remove(0);
                 timeout = RetryTimeout::default();
+                if candidates.is_first_only {
+                    break;
+                }
             }
             Err(CheckpointError::Store(error)) => {
                 let what = format!("the checkpoint of step {step} cannot be read yet");
@@ -315,7 +332,7 @@ async fn restore_one(
     })
     .await
     .map_err(disk)?;
-    let restored = agent.store.restore_checkpoint(job, checkpoint, restoring.clone(), owner).await;
+    let restored = Box::pin(parts::fetch(agent, job, checkpoint, restoring.clone(), owner)).await;
     let half = restoring.clone();
     let manifest = match restored {
         Ok(manifest) => manifest,

@@ -11,6 +11,12 @@ pub(crate) fn has_other_metadata() -> bool {
     std::env::var_os("AWS_EC2_METADATA_SERVICE_ENDPOINT").is_some()
 }
 
+/// The directories of libraries that the agent was started with.
+#[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
+pub(crate) fn library_path() -> Option<String> {
+    std::env::var("LD_LIBRARY_PATH").ok()
+}
+
 /// The absolute path of a program, in `PATH` or else in one of these directories.
 #[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
 pub(crate) fn find_program(name: &str, directories: &[&str]) -> Option<PathBuf> {

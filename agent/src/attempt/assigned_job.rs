@@ -19,7 +19,7 @@ pub(crate) struct AssignedJob {
 }
 
 /// Reads the spec, and retries while S3 does not answer.
-pub(super) async fn read_spec(agent: &Agent) -> Result<AssignedJob, StartError> {
+pub(crate) async fn read_spec(agent: &Agent) -> Result<AssignedJob, StartError> {
     let job = &agent.identity.job;
     let text = read_with_retries(agent, "the spec", async || agent.store.read_spec(job).await).await;
     let text = text.map_err(|error| StartError::from_store(&error, format!("the spec cannot be read: {error}")))?;

@@ -43,7 +43,7 @@ struct FullDisk {
 }
 
 /// Looks at the machine from the beginning of a command on.
-pub(super) struct ExitEvidence {
+pub(crate) struct ExitEvidence {
     places: Vec<String>,
     full: FullDisks,
     watching: JoinHandle<()>,
@@ -55,7 +55,7 @@ pub(super) struct ExitEvidence {
 }
 
 impl ExitEvidence {
-    pub(super) fn begin(agent: &Agent, asked: &AssignedJob, user: &User) -> Self {
+    pub(crate) fn begin(agent: &Agent, asked: &AssignedJob, user: &User) -> Self {
         let checkpoints = asked.checkpoint.iter().map(|checkpoint| checkpoint.dir.clone());
         let others = ["/", "/tmp", "/var/tmp", SHARED_MEMORY, "/var/lib/docker", "/var/lib/containerd", &user.home];
         let outputs = asked.work.outputs.iter().cloned();
@@ -73,13 +73,13 @@ impl ExitEvidence {
     }
 
     /// Looks at the disks once more, before anything is removed from them.
-    pub(super) async fn end(&self) {
+    pub(crate) async fn end(&self) {
         self.watching.abort();
         let _ = tokio::time::timeout(LOOK_TIMEOUT, look(self.places.clone(), Arc::clone(&self.full))).await;
     }
 
     /// The reason why the command could not use a GPU. One that has succeeded needed none, if its machine has none.
-    pub(super) async fn find_gpu_fault(&self, agent: &Agent, status: ExitStatus) -> Option<GpuFault> {
+    pub(crate) async fn find_gpu_fault(&self, agent: &Agent, status: ExitStatus) -> Option<GpuFault> {
         if !self.has_gpus {
             return None;
         }
@@ -88,7 +88,7 @@ impl ExitEvidence {
     }
 
     /// The end of the command, and what explains it.
-    pub(super) fn describe(&self, agent: &Agent, status: ExitStatus, what: &str) -> String {
+    pub(crate) fn describe(&self, agent: &Agent, status: ExitStatus, what: &str) -> String {
         use std::os::unix::process::ExitStatusExt;
         let kills = count_memory_kills().zip(self.memory_kills_before);
         let kills = kills.map(|(after, before)| after.saturating_sub(before));

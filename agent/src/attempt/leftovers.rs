@@ -24,15 +24,15 @@ const LOST_MIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// The processes that a command left behind.
 #[derive(Default)]
-pub(super) struct Leftovers {
+pub(crate) struct Leftovers {
     /// True if one of them may have been writing a checkpoint.
-    pub(super) wrote: bool,
+    pub(crate) wrote: bool,
     /// The processes that were killed, in words for people.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// Kills the leftover processes of the command. A checkpoint that did not change meanwhile and is not open for writing was complete.
-pub(super) async fn end_leftovers(
+pub(crate) async fn end_leftovers(
     agent: &Agent,
     keep: Option<&CheckpointSpec>,
     user: &User,
@@ -85,7 +85,7 @@ pub(super) async fn list_checkpoint_directory(
 }
 
 /// Warns the owner if the command ended at the signal, and no checkpoint has the work before it. Returns that for the exit record.
-pub(super) fn warn_of_lost_work(agent: &Agent, signal: &str, ending: Option<CommandExit>) -> Option<String> {
+pub(crate) fn warn_of_lost_work(agent: &Agent, signal: &str, ending: Option<CommandExit>) -> Option<String> {
     let lost = i64::try_from(agent.status().unsaved.seconds(now())?).map(SignedDuration::from_secs).ok()?;
     if lost < agent.pace.scale(LOST_MIN) {
         return None;

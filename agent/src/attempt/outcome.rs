@@ -15,23 +15,23 @@ use crate::user::User;
 use crate::world::now;
 
 /// A command that has ended by itself.
-pub(super) struct EndedCommand {
-    pub(super) status: ExitStatus,
+pub(crate) struct EndedCommand {
+    pub(crate) status: ExitStatus,
     /// Its end, for people.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// The reason why it could not use a GPU.
-    pub(super) gpu_fault: Option<GpuFault>,
+    pub(crate) gpu_fault: Option<GpuFault>,
 }
 
 impl EndedCommand {
     /// True if it has failed, and another machine may do better.
-    pub(super) fn is_fault_of_machine(&self) -> bool {
+    pub(crate) fn is_fault_of_machine(&self) -> bool {
         !self.status.success() && self.gpu_fault.as_ref().is_some_and(|fault| fault.is_of_machine)
     }
 }
 
 /// The beginning of the words about a fault.
-const GPU_FAULT: &str = "not every GPU can be used";
+pub(crate) const GPU_FAULT: &str = "not every GPU can be used";
 
 /// The end of the attempt: its result, unless another machine may do better. `notes`: what else there is to say.
 pub(super) async fn outcome(

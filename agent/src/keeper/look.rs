@@ -48,6 +48,7 @@ impl KeeperTask {
             }
         };
         self.links = links;
+        self.trackers.clone_from(&trackers);
         self.compare_with_last_look(there, undecided, &entries);
         // A monotonic time, because the machine's clock may be set: a quiet minute is a real minute.
         let now = after(self.begun_at, time_since(self.begun));
@@ -61,6 +62,9 @@ impl KeeperTask {
             None => self.originals.snapshot.as_ref().is_none_or(|kept| kept.step.changed_at != step.changed_at),
         };
         let bytes = steps.iter().find(is_unkept).map_or(0, |step| step.bytes);
+        if let Some(seat) = self.agent.seat() {
+            seat.set_unkept(steps.iter().any(|step| is_unkept(&step)));
+        }
         self.load.lock().unwrap_or_else(PoisonError::into_inner).bytes = bytes;
         if let Some(name) = left_out {
             self.log_once(format!(

@@ -16,6 +16,7 @@ use jobs::warning::{PendingUpload, UploadMeasurement};
 use jobs::{AgentWarningKind, Checkpoint, Head};
 use model::moment::after;
 
+use super::part::upload_content;
 use super::words::describe;
 use super::{KeepError, KeeperTask, LOOK_EVERY};
 use crate::directory::{self, KeptStep, StepSnapshot};
@@ -28,8 +29,12 @@ const STATE_BYTES: u64 = 4096;
 impl KeeperTask {
     pub(super) async fn keep(&mut self, step: &CheckpointStep, all: &[CheckpointStep]) -> Result<(), KeepError> {
         let (begun, agent) = (Instant::now(), Arc::clone(&self.agent));
-        let place = step.number.place(self.kept);
-        let checkpoint = place_of(&agent.fence.named().await, agent.identity.attempt, place);
+        let checkpoint = if let Some(seat) = agent.seat() {
+            self.place_of_part(seat, step.number).await?
+        } else {
+            place_of(&agent.fence.named().await, agent.identity.attempt, step.number.place(self.kept))
+        };
+        let place = checkpoint.step;
         let own = |error: io::Error| KeepError::Own(directory::describe_io_error(&error));
         let (mut snapshot, best) = self.snapshot(step, all).await.map_err(own)?;
         if !snapshot.is_all_of(step) {
@@ -40,8 +45,8 @@ impl KeeperTask {
         content.beside.clone_from(&beside);
         content.counts_again = self.order.counts_again_with(step);
         let owner = self.owner.clone();
-        let upload = agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, &owner, now());
-        let mut upload = Box::pin(upload);
+        let part = agent.seat().map(|seat| seat.part(step.unverified, self.trackers.clone()));
+        let mut upload = Box::pin(upload_content(&agent, part, checkpoint, content, &owner));
         let uploaded = loop {
             tokio::select! {
                 done = &mut upload => break done,
@@ -72,24 +77,32 @@ impl KeeperTask {
         if let Some(path) = changed {
             return Err(KeepError::Own(format!("{} was changed while it was uploaded", path.display())));
         }
-        let kept = self.name(checkpoint, step.unverified, &beside).await?;
+        let kept = match agent.seat() {
+            Some(seat) => self.put_part(seat, checkpoint, step),
+            None => self.name(checkpoint, step.unverified, &beside).await?,
+        };
         self.note_kept(step, all, place, KeptStep { step: step.clone(), manifest: Arc::new(manifest) });
         self.measure(step, begun);
         agent.set_status(|status| status.unsaved.save(step.changed_at.min(now())));
         self.finished.unverified_note = None;
         if step.unverified {
-            let words = format!(
-                "the checkpoint of {} may be incomplete: it was written in the last minute, without a marker, by a command that did not end \
-                 with success, or that is still writing",
-                describe(step.number)
-            );
-            self.log_once(words.clone());
-            self.finished.unverified_note = Some(words);
+            self.note_unverified(step);
         }
-        if self.keep.is_some() {
+        // Of a gang whoever names the step does it.
+        if self.keep.is_some() && agent.seat().is_none() {
             self.prune(checkpoint, &kept).await;
         }
         Ok(())
+    }
+
+    fn note_unverified(&mut self, step: &CheckpointStep) {
+        let words = format!(
+            "the checkpoint of {} may be incomplete: it was written in the last minute, without a marker, by a command that did not end \
+             with success, or that is still writing",
+            describe(step.number)
+        );
+        self.log_once(words.clone());
+        self.finished.unverified_note = Some(words);
     }
 
     /// The checkpoint as it is now, and the step that it names as the best.

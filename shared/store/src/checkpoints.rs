@@ -7,6 +7,7 @@
 
 mod fetch;
 mod memory;
+mod nodes;
 mod owner;
 mod send;
 
@@ -19,6 +20,7 @@ use jobs::checkpoints::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, Sto
 use jobs::{Checkpoint, JobId};
 use model::fault::error_sentence;
 use model::team_folder::team_folder;
+use serde::Serialize;
 
 use crate::bucket::WriteCondition;
 use crate::document::{bytes_of, read};
@@ -26,6 +28,7 @@ use crate::{BYTES_MAX, Store, StoreError};
 use memory::UploadMemory;
 
 pub(crate) use fetch::{WAITING, pour};
+pub use nodes::{ListedPart, NodePart};
 pub use owner::FileOwner;
 
 /// Concurrent files, and parts of one file. A small file mostly waits for S3.
@@ -178,6 +181,21 @@ impl Store {
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
+        let manifest = self.upload_files(&folder, checkpoint, content, owner, now).await?;
+        self.write_manifest(&format!("{folder}{MANIFEST_FILE}"), &manifest).await?;
+        Ok(manifest)
+    }
+
+    /// Uploads the files of a checkpoint below `folder`, several at once, and describes them.
+    async fn upload_files(
+        &self,
+        folder: &str,
+        checkpoint: Checkpoint,
+        content: CheckpointContent,
+        owner: &FileOwner,
+        now: jiff::Timestamp,
+    ) -> Result<Manifest, CheckpointError> {
+        let Checkpoint { attempt, step, rewrite } = checkpoint;
         let CheckpointContent {
             files,
             links,
@@ -195,13 +213,13 @@ impl Store {
         check_size(described.sum())?;
         let files =
             send::send_files(&self.bucket, &format!("{folder}files/"), files, owner, &UploadMemory::new()).await?;
-        let manifest = Manifest {
+        Ok(Manifest {
             schema: jobs::documents::SCHEMA,
-            attempt: checkpoint.attempt,
-            step: checkpoint.step,
+            attempt,
+            step,
             number,
             counts_again,
-            rewrite: checkpoint.rewrite,
+            rewrite,
             at: now,
             bytes: files.iter().map(|file| file.bytes).sum(),
             files,
@@ -212,12 +230,13 @@ impl Store {
             companions,
             copies,
             beside,
-        };
-        let key = format!("{folder}{MANIFEST_FILE}");
-        let bytes = bytes_of(&manifest, &self.bucket.address(&key))?;
+        })
+    }
+
+    async fn write_manifest(&self, key: &str, manifest: &impl Serialize) -> Result<(), CheckpointError> {
+        let bytes = bytes_of(manifest, &self.bucket.address(key))?;
         check_size(bytes.len())?;
-        send::retry(async || self.bucket.put(&key, bytes.clone(), WriteCondition::None).await).await?;
-        Ok(manifest)
+        send::retry(async || self.bucket.put(key, bytes.clone(), WriteCondition::None).await).await.map(drop)
     }
 
     /// Writes a checkpoint's files into an existing directory, and compares each part with its checksum. Until then no process should read them.

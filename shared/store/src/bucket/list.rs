@@ -20,6 +20,19 @@ pub(crate) enum ListDepth {
     All,
     /// Objects and folders directly under the prefix, which ends in `/`.
     Children,
+    /// Every object that lies below no folder `files/`; each of these folders once, as its path.
+    OutsideFiles,
+}
+
+impl ListDepth {
+    /// Keys with the same text up to this one are one item of a listing (Amazon S3 API reference, "`ListObjectsV2`", delimiter).
+    const fn delimiter(self) -> Option<&'static str> {
+        match self {
+            Self::All => None,
+            Self::Children => Some("/"),
+            Self::OutsideFiles => Some("/files/"),
+        }
+    }
 }
 
 impl Bucket {
@@ -125,7 +138,7 @@ impl Bucket {
         // A folder is listed again while it has a later key.
         let after = after.map(|after| if is_folder(after) { format!("{after}{LAST}") } else { after.to_owned() });
         let listing = self.client.list_objects_v2().bucket(&self.name).prefix(prefix);
-        let delimiter = (depth == ListDepth::Children).then(|| "/".to_owned());
+        let delimiter = depth.delimiter().map(str::to_owned);
         listing.encoding_type(EncodingType::Url).set_start_after(after).set_delimiter(delimiter)
     }
 }

@@ -2,6 +2,7 @@
 
 use jobs::boxes::{BoxState, BoxTerms};
 use jobs::keys::{JobDocument, document_key, outputs_folder};
+use jobs::node_gang::{Node, node_outputs_folder};
 use jobs::{ExitRecord, Head, Heartbeat, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use serde::Deserialize;
 
@@ -118,15 +119,16 @@ impl Store {
         Ok(succeeded.map(|head| self.bucket.address(&outputs_folder(job, head.attempt))))
     }
 
-    /// Uploads the outputs of a job, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself, and reads them with the rights of their
-    /// owner. Returns the files that could not be uploaded.
+    /// Uploads the outputs of a node of a job, `outputs/<team>/<job>/<attempt>/<path>` for node 0, each file by itself, and reads them with the
+    /// rights of their owner. Returns the files that could not be uploaded.
     pub async fn upload_outputs(
         &self,
         job: &JobId,
         attempt: u32,
+        node: Node,
         files: Vec<LocalFile>,
         owner: &FileOwner,
     ) -> Vec<UnsentFile> {
-        upload_each(&self.bucket, &outputs_folder(job, attempt), files, owner).await
+        upload_each(&self.bucket, &node_outputs_folder(job, attempt, node), files, owner).await
     }
 }

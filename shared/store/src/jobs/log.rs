@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use jobs::JobId;
 use jobs::keys::{JobDocument, document_key};
+use jobs::node_gang::{Node, node_log_key, node_log_part_key};
 
 use crate::bucket::WriteCondition;
 use crate::{BYTES_MAX, Store, StoreError};
@@ -47,32 +48,49 @@ impl LogPart {
     }
 }
 
+/// The log of an attempt, or of one node of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPlace {
+    pub job: JobId,
+    pub attempt: u32,
+    /// Number of the node; `None` if the attempt has one machine.
+    pub node: Option<Node>,
+}
+
+impl LogPlace {
+    fn tail_key(&self) -> String {
+        match self.node {
+            Some(node) => node_log_key(&self.job, self.attempt, node),
+            None => document_key(&self.job, JobDocument::Log(self.attempt)),
+        }
+    }
+
+    fn part_key(&self, part: u32) -> String {
+        match self.node {
+            Some(node) => node_log_part_key(&self.job, self.attempt, node, part),
+            None => document_key(&self.job, JobDocument::LogPart(self.attempt, part)),
+        }
+    }
+}
+
 impl Store {
-    /// Writes the end of an attempt's log.
+    /// Writes the end of a log.
     ///
     /// # Errors
     /// If S3 refused.
-    pub async fn write_log(&self, job: &JobId, attempt: u32, tail: LogTail) -> Result<(), StoreError> {
+    pub async fn write_log(&self, place: &LogPlace, tail: LogTail) -> Result<(), StoreError> {
         let LogTail { bytes, start, stored, parts } = tail;
         let metadata = [(START, start.to_string()), (STORED, stored.to_string()), (PARTS, parts.to_string())];
-        self.write_text(&document_key(job, JobDocument::Log(attempt)), bytes, WriteCondition::None, metadata.into())
-            .await
+        self.write_text(&place.tail_key(), bytes, WriteCondition::None, metadata.into()).await
     }
 
-    /// Writes a part of an attempt's log, which never changes.
+    /// Writes a part of a log, which never changes.
     ///
     /// # Errors
     /// [`StoreError::Lost`] if there is another part of that number, even one with equal bytes of another position; otherwise if S3 refused.
-    pub async fn write_log_part(
-        &self,
-        job: &JobId,
-        attempt: u32,
-        number: u32,
-        part: LogPart,
-    ) -> Result<(), StoreError> {
-        let key = document_key(job, JobDocument::LogPart(attempt, number));
+    pub async fn write_log_part(&self, place: &LogPlace, number: u32, part: LogPart) -> Result<(), StoreError> {
         let metadata = [(START, part.start.to_string())];
-        self.write_text(&key, part.bytes, WriteCondition::StillAt(None), metadata.into()).await
+        self.write_text(&place.part_key(number), part.bytes, WriteCondition::StillAt(None), metadata.into()).await
     }
 
     /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
@@ -80,7 +98,15 @@ impl Store {
     /// # Errors
     /// If S3 refused, or it is larger than 16 MiB.
     pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        let object = self.bucket.get(&document_key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
+        self.read_log_tail(&LogPlace { job: job.clone(), attempt, node: None }).await
+    }
+
+    /// The end of a log, as its agent last uploaded it; `None` if it never did.
+    ///
+    /// # Errors
+    /// As [`Store::read_log`].
+    pub async fn read_log_tail(&self, place: &LogPlace) -> Result<Option<LogTail>, StoreError> {
+        let object = self.bucket.get(&place.tail_key(), BYTES_MAX).await?;
         Ok(object.map(|object| LogTail {
             start: number(&object.metadata, START),
             stored: number(&object.metadata, STORED),
@@ -95,13 +121,21 @@ impl Store {
     /// # Errors
     /// If S3 refused, or an object is larger than 16 MiB.
     pub async fn read_log_end(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        let mut end = self.read_log(job, attempt).await?;
+        self.read_end_of(&LogPlace { job: job.clone(), attempt, node: None }).await
+    }
+
+    /// The end of all that an agent uploaded of a log, as [`Store::read_log_end`].
+    ///
+    /// # Errors
+    /// As [`Store::read_log_end`].
+    pub async fn read_end_of(&self, place: &LogPlace) -> Result<Option<LogTail>, StoreError> {
+        let mut end = self.read_log_tail(place).await?;
         loop {
             let number = end.as_ref().map_or(0, |end| end.parts);
             if number >= LOG_PARTS_MAX {
                 return Ok(end);
             }
-            let Some(part) = self.read_log_part(job, attempt, number).await? else { return Ok(end) };
+            let Some(part) = self.read_part_of(place, number).await? else { return Ok(end) };
             end = Some(LogTail { stored: part.end(), start: part.start, bytes: part.bytes, parts: number + 1 });
         }
     }
@@ -111,7 +145,15 @@ impl Store {
     /// # Errors
     /// If S3 refused, or it is larger than 16 MiB.
     pub async fn read_log_part(&self, job: &JobId, attempt: u32, part: u32) -> Result<Option<LogPart>, StoreError> {
-        let object = self.bucket.get(&document_key(job, JobDocument::LogPart(attempt, part)), BYTES_MAX).await?;
+        self.read_part_of(&LogPlace { job: job.clone(), attempt, node: None }, part).await
+    }
+
+    /// A part of a log; `None` if there is none of that number.
+    ///
+    /// # Errors
+    /// As [`Store::read_log_part`].
+    pub async fn read_part_of(&self, place: &LogPlace, part: u32) -> Result<Option<LogPart>, StoreError> {
+        let object = self.bucket.get(&place.part_key(part), BYTES_MAX).await?;
         Ok(object.map(|object| LogPart { start: number(&object.metadata, START), bytes: object.bytes }))
     }
 

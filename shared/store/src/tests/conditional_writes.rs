@@ -50,7 +50,13 @@ fn month() -> CalendarMonth {
 }
 
 async fn write_log_part(store: &Store) -> Result<(), StoreError> {
-    store.write_log_part(&id(), 1, 0, LogPart { bytes: b"begun".to_vec(), start: 0 }).await
+    store
+        .write_log_part(
+            &LogPlace { job: id(), attempt: 1, node: None },
+            0,
+            LogPart { bytes: b"begun".to_vec(), start: 0 },
+        )
+        .await
 }
 
 /// All that are written over the version that was read.
