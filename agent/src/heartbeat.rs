@@ -9,7 +9,7 @@ use jobs::boxes::BoxReport;
 use jobs::checkpoints::UnsavedWork;
 use jobs::telemetry::GpuTrend;
 use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, GpuWork, HEARTBEAT_EVERY, Heartbeat};
-use store::{LogTail, StoreError};
+use store::{LogName, LogTail, StoreError};
 
 use crate::agent::{Agent, EndCause};
 use crate::fence::FenceError;
@@ -161,7 +161,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
     if !agent.log.resumes() {
-        let earlier = match agent.store.read_log_end(job, attempt).await {
+        let earlier = match agent.store.read_log_end(LogName { job, attempt, node: None }).await {
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
                 agent.log.write_line(&format!("the log of an earlier start of this attempt is overwritten: {error}"));

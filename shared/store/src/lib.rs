@@ -32,7 +32,7 @@ use document::{StoredDocument, decode, encode};
 pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, MeasuredData, measure_data};
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
-pub use jobs::{LOG_PARTS_MAX, LogPart, LogTail, SubmittedSpec};
+pub use jobs::{LOG_PARTS_MAX, LogName, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
 pub use ports::{
     ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, InboxDocuments,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use jobs::JobId;
 use jobs::keys::{JobDocument, document_key};
+use jobs::node_gang::{Node, node_log_key, node_log_part_key};
 
 use crate::bucket::WriteCondition;
 use crate::{BYTES_MAX, Store, StoreError};
@@ -18,6 +19,31 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const START: &str = "start";
 const STORED: &str = "stored";
 const PARTS: &str = "parts";
+
+/// The name of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogName<'a> {
+    pub job: &'a JobId,
+    pub attempt: u32,
+    /// The node of a gang; `None`: the attempt has one machine.
+    pub node: Option<Node>,
+}
+
+impl LogName<'_> {
+    fn key(&self) -> String {
+        match self.node {
+            Some(node) => node_log_key(self.job, self.attempt, node),
+            None => document_key(self.job, JobDocument::Log(self.attempt)),
+        }
+    }
+
+    fn part_key(&self, number: u32) -> String {
+        match self.node {
+            Some(node) => node_log_part_key(self.job, self.attempt, node, number),
+            None => document_key(self.job, JobDocument::LogPart(self.attempt, number)),
+        }
+    }
+}
 
 /// The end of a log. Positions count the bytes of the whole log. The machine wrote all of it, so any position may be wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,12 +101,12 @@ impl Store {
         self.write_text(&key, part.bytes, WriteCondition::StillAt(None), metadata.into()).await
     }
 
-    /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
+    /// The end of a log, as its agent last uploaded it; `None` if it never did.
     ///
     /// # Errors
     /// If S3 refused, or it is larger than 16 MiB.
-    pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        let object = self.bucket.get(&document_key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
+    pub async fn read_log(&self, log: LogName<'_>) -> Result<Option<LogTail>, StoreError> {
+        let object = self.bucket.get(&log.key(), BYTES_MAX).await?;
         Ok(object.map(|object| LogTail {
             start: number(&object.metadata, START),
             stored: number(&object.metadata, STORED),
@@ -89,29 +115,29 @@ impl Store {
         }))
     }
 
-    /// The end of all that an agent uploaded of an attempt's log. If it stopped between a part and the tail, that is the part. `None` if it
+    /// The end of all that an agent uploaded of a log. If it stopped between a part and the tail, that is the part. `None` if it
     /// uploaded nothing.
     ///
     /// # Errors
     /// If S3 refused, or an object is larger than 16 MiB.
-    pub async fn read_log_end(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        let mut end = self.read_log(job, attempt).await?;
+    pub async fn read_log_end(&self, log: LogName<'_>) -> Result<Option<LogTail>, StoreError> {
+        let mut end = self.read_log(log).await?;
         loop {
             let number = end.as_ref().map_or(0, |end| end.parts);
             if number >= LOG_PARTS_MAX {
                 return Ok(end);
             }
-            let Some(part) = self.read_log_part(job, attempt, number).await? else { return Ok(end) };
+            let Some(part) = self.read_log_part(log, number).await? else { return Ok(end) };
             end = Some(LogTail { stored: part.end(), start: part.start, bytes: part.bytes, parts: number + 1 });
         }
     }
 
-    /// A part of an attempt's log; `None` if there is none of that number.
+    /// A part of a log; `None` if there is none of that number.
     ///
     /// # Errors
     /// If S3 refused, or it is larger than 16 MiB.
-    pub async fn read_log_part(&self, job: &JobId, attempt: u32, part: u32) -> Result<Option<LogPart>, StoreError> {
-        let object = self.bucket.get(&document_key(job, JobDocument::LogPart(attempt, part)), BYTES_MAX).await?;
+    pub async fn read_log_part(&self, log: LogName<'_>, part: u32) -> Result<Option<LogPart>, StoreError> {
+        let object = self.bucket.get(&log.part_key(part), BYTES_MAX).await?;
         Ok(object.map(|object| LogPart { start: number(&object.metadata, START), bytes: object.bytes }))
     }
 
