@@ -15,7 +15,7 @@ use jobs::{
 };
 use model::duration::format_duration;
 use model::moment::before;
-use store::{LogPlace, Store, StoreError};
+use store::{LogName, Store, StoreError};
 use tokio::sync::{Notify, watch};
 
 use crate::arguments::{Arguments, BoxPlaces};
@@ -204,9 +204,9 @@ impl Agent {
         self.seat.get_or_init(|| seat)
     }
 
-    pub(crate) fn log_place(&self) -> LogPlace {
+    pub(crate) fn log_name(&self) -> LogName<'_> {
         let MachineIdentity { job, attempt, .. } = &self.identity;
-        LogPlace { job: job.clone(), attempt: *attempt, node: self.seat().map(|seat| seat.node) }
+        LogName { job, attempt: *attempt, node: self.seat().map(|seat| seat.node) }
     }
 
     /// Notes for a later start of the agent that programs of the job run on this machine.

@@ -162,14 +162,14 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
 
 /// Uploads the log if it has grown beyond `uploaded`, after what an earlier start of the attempt left, such as why it ended.
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
-    let place = agent.log_place();
+    let log = agent.log_name();
     // A node goes on with its heartbeats while it writes its exit.
     let _alone = match agent.seat() {
         Some(seat) => Some(seat.uploads_log.lock().await),
         None => None,
     };
     if !agent.log.resumes() {
-        let earlier = match agent.store.read_end_of(&place).await {
+        let earlier = match agent.store.read_log_end(log).await {
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
                 agent.log.write_line(&format!("the log of an earlier start of this attempt is overwritten: {error}"));
@@ -182,7 +182,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
     // First, so that nothing is in neither of both. One, because a command may write faster than S3 takes it.
     while let Some((number, part)) = agent.log.next_part() {
         let end = part.end();
-        match agent.store.write_log_part(&place, number, part).await {
+        match agent.store.write_log_part(log, number, part).await {
             // A part of this process whose upload was given up, or one of another machine of this attempt. Positions say what overlaps.
             Err(StoreError::Lost { .. }) => agent.log.skip_number(),
             Err(error) => return Err(error),
@@ -199,7 +199,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
     let tail = agent.log.tail();
     let written = tail.start.saturating_add(u64::try_from(tail.bytes.len()).unwrap_or(u64::MAX));
     if *uploaded != Some(written) {
-        agent.store.write_log(&place, tail).await?;
+        agent.store.write_log(log, tail).await?;
         *uploaded = Some(written);
     }
     Ok(())

@@ -13,6 +13,7 @@ mod context;
 mod global_options;
 mod list_prices;
 mod named_resource;
+mod node_heartbeats;
 mod resolve_job;
 mod screen;
 mod stack_wait;

@@ -1,6 +1,7 @@
 //! Resolves the name of a job.
 
 use futures::{StreamExt as _, stream};
+use jobs::node_gang::Node;
 use jobs::{Job, JobId, Sweep, resolve_job_name};
 use store::{JobDocuments as _, Store, StoreError, SweepDocuments as _};
 
@@ -48,6 +49,18 @@ pub(crate) async fn resolve(store: &Store, named: &str, name_use: NameUse) -> Re
         .map_err(|why| CommandError::with(why, "curfew jobs --all lists every job; a part of a name is enough"))?;
     let found = read_named(store, &id).await?;
     found.ok_or_else(|| CommandError::new(format!("of {id} nothing is written but its name; look at curfew doctor")))
+}
+
+/// Refuses a node that the job does not have.
+pub(crate) fn check_node(job: &Job, node: Option<Node>) -> Result<(), CommandError> {
+    let nodes = job.terms.gpu.nodes;
+    match node.filter(|node| *node >= nodes) {
+        None => Ok(()),
+        Some(_) if nodes == 1 => Err(CommandError::new(format!("{} runs on one machine, node 0", job.job))),
+        Some(node) => {
+            Err(CommandError::new(format!("{} has no node {node}: it has nodes 0 to {}", job.job, nodes - 1)))
+        }
+    }
 }
 
 /// The job alone, to show it.

@@ -294,7 +294,7 @@ def test_a_document_of_another_tool_gets_our_words(account: Account, here: Path)
     [line] = [line for line in said.out.splitlines() if "task.yaml" in line]
     assert line.startswith(f"{here / 'task.yaml'}:1: the document is YAML") and '`name = "A10G"`' in line and "`command = " in line
     said = submit(account, here, f"num_nodes = 2\n{LEAST}")
-    assert f"{here / 'train.toml'}:1: key `num_nodes`: there is no key `num_nodes`: a job runs on one machine" in said.out
+    assert f"{here / 'train.toml'}:1: key `num_nodes`: there is no key `num_nodes`: write `[gpu]` with `nodes = 2`" in said.out
 
 
 def test_an_unknown_family_is_legal_and_warned_of(account: Account, here: Path) -> None:

@@ -69,7 +69,7 @@ pub(crate) fn whole_seconds(at: Timestamp) -> Timestamp {
 
 fn question(job: &Job, overview: &JobOverview) -> String {
     let machine = match &overview.machine {
-        Some(machine) => format!(", and terminate {} ({})", machine.instance, machine.instance_type),
+        Some(machine) => format!(", and terminate {} ({})", machine.name_instances(), machine.name_type()),
         None => String::new(),
     };
     let kept = match (job.terms.checkpoint.is_some(), overview.step) {

@@ -1,5 +1,6 @@
 //! `curfew jobs`: the states of jobs, or one of them in full.
 
+mod nodes;
 mod read;
 mod show;
 mod sweep;
@@ -20,6 +21,7 @@ use self::sweep::SweepMembers;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
+use crate::node_heartbeats::read_node_heartbeats;
 use crate::resolve_job::{AT_ONCE, NameUse, NamedWork, resolve, states};
 use crate::{screen, world};
 
@@ -65,7 +67,9 @@ struct JobListOutput<'a> {
     problems: Vec<String>,
 }
 
-/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning. `trigger` has the variables of the trigger
+/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning. Of a job on several machines, `heartbeat` is
+/// that of the node which was silent the longest, and `nodes` has each: `[{"node": 0, "instance": "i-…", "address": "10.0.1.11", "doing": "running",
+/// "step": 120, "gpu_percent": 97.0, "at": "…"}]`, with null for what is unknown; `stop` says why all end. `trigger` has the variables of the trigger
 /// that made it, and `outputs` is the folder of its outputs, once it has succeeded. `completion` is null unless its document says
 /// how many steps it takes.
 #[derive(Serialize)]
@@ -86,6 +90,9 @@ async fn overviews(store: &Store, jobs: Vec<Job>, now: Timestamp) -> Vec<JobOver
         let overview = JobOverview::from_job(&job, now);
         if overview.step.is_none() || !matches!(job.phase, Phase::Running(_)) {
             return overview;
+        }
+        if let Some(gang) = job.machine().and_then(|machine| machine.gang(&job.job)) {
+            return overview.with_node_step_times(&read_node_heartbeats(store, &gang).await.0);
         }
         match store.read_heartbeat(&job.job, job.machine_attempt()).await {
             Ok(MachineDocument::Believed(beat)) => overview.with_step_time(&beat.heartbeat, beat.at),
@@ -198,6 +205,7 @@ impl Jobs {
             None => overview,
         };
         let overview = match details.heartbeat.as_ref().zip(details.heartbeat_at) {
+            Some(_) if !details.beats.is_empty() => overview.with_node_step_times(&details.beats),
             Some((heartbeat, at)) => overview.with_step_time(heartbeat, at),
             None => overview,
         };

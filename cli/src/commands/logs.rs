@@ -1,18 +1,24 @@
 //! `curfew logs`: the log of a job.
 
+mod nodes;
+mod printed;
+
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::SignedDuration;
+use jobs::node_gang::{GangListing, NODES_MAX, Node};
 use jobs::{Job, JobId, JobOverview, Phase, describe_attempt_end};
 use serde::Serialize;
-use store::{JobDocuments as _, LOG_PARTS_MAX, LogTail, MachineDocument, MachineDocuments as _, Store, StoreError};
+use store::{JobDocuments as _, LogName, LogTail, MachineDocument, MachineDocuments as _, Store, StoreError};
 
+use self::nodes::{ShownLogs, describe_gang_end, newest_gang};
+use self::printed::{PrintedAttempt, PrintedLog};
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::resolve_job;
+use crate::resolve_job::{check_node, resolve_job};
 use crate::{screen, world};
 
 /// The agent uploads its log as often while it is followed.
@@ -24,15 +30,16 @@ const LAST_LINES_TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
 /// Interval at which the agent is told that somebody follows the log.
 const MARK_EVERY: Duration = Duration::from_mins(1);
 
-/// Limit of parts that are read at once, of up to 8 MiB each.
-const PARTS_AT_ONCE: usize = 4;
+/// Limit of the logs of nodes that are read at once.
+const NODES_AT_ONCE: usize = 8;
 
 /// Show the log of a job's command
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the end of the log, as the agent last uploaded it. Exit codes: 0 printed; 1 there is no log; 2 error or \
+    after_help = "Prints the end of the log, as the agent last uploaded it. Of a job on several machines each line begins with the number of its \
+                        node; after a failure, the node that failed first comes last. Exit codes: 0 printed; 1 there is no log; 2 error or \
                         incomplete result.\n\nExample:\n  curfew logs llama\n  curfew logs llama --whole\n  \
-                        curfew logs vision/llama-1a2b3c4d --attempt 1\n  curfew logs llama --follow"
+                        curfew logs vision/llama-1a2b3c4d --attempt 1\n  curfew logs llama --follow\n  curfew logs llama --node 2"
 )]
 pub(crate) struct Logs {
     /// Name of the job: <team>/<job>, or a unique part of it
@@ -47,6 +54,9 @@ pub(crate) struct Logs {
     /// Show the log of this attempt [default: the newest with a log]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
+    /// Show the log of this node alone, of a job on several machines
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(..i64::from(NODES_MAX)))]
+    node: Option<Node>,
 }
 
 #[derive(Serialize)]
@@ -56,13 +66,8 @@ struct LogsOutput<'a> {
     log: Option<String>,
 }
 
-/// The log of an attempt, and how much of it was printed.
-#[derive(Default)]
-struct PrintedLog {
-    attempt: u32,
-    position: LogPosition,
-    parts: u32,
-}
+/// The ends of the logs of an attempt, by node; `None`: the one machine of the attempt.
+type LogTails = Vec<(Option<Node>, LogTail)>;
 
 impl Logs {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
@@ -75,25 +80,28 @@ impl Logs {
             };
             return Err(CommandError::new(format!("{} has no attempt {attempt}; {most}", job.job)));
         }
+        check_node(&job, self.node)?;
         if self.follow {
-            let (shown, _) = follow(&store, job, self.attempt).await?;
+            let (shown, _) = follow(&store, job, self.attempt, self.node).await?;
             return Ok(if shown { CommandStatus::Success } else { CommandStatus::Findings });
         }
+        let mut shown = ShownLogs::of_job(&job, self.node);
         if self.whole {
-            return print_whole(&store, &job, self.attempt).await;
+            return print_whole(&store, &job, self.attempt, &shown).await;
         }
-        let found = read_newest_log(&store, &job, self.attempt).await?;
+        shown.end_with_failure(&store, &job).await?;
+        let found = read_newest_logs(&store, &job, self.attempt, &shown).await?;
         if context.global.json {
-            let (attempt, log) = found.map(|(attempt, tail)| (attempt, tail.bytes)).unzip();
-            let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let (attempt, tails) = found.unzip();
+            let log = tails.map(|tails| String::from_utf8_lossy(&shown.join(&tails)).into_owned());
             let ending = if log.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
             screen::json(&LogsOutput { job: &job.job, attempt, log })?;
             return Ok(ending);
         }
-        let Some((attempt, tail)) = found else { return Ok(report_no_log(&job)) };
+        let Some((attempt, tails)) = found else { return Ok(report_no_log(&job)) };
         screen::progress(format!("{}, attempt {attempt}", job.job));
-        note_earlier_lines(&tail);
-        screen::print_log(&tail.bytes);
+        note_earlier_lines(&tails);
+        screen::print_log(&shown.join(&tails));
         Ok(CommandStatus::Success)
     }
 }
@@ -106,21 +114,40 @@ fn report_no_log(job: &Job) -> CommandStatus {
     CommandStatus::Findings
 }
 
-fn note_earlier_lines(tail: &LogTail) {
-    if tail.start > 0 {
+fn note_earlier_lines(tails: &LogTails) {
+    if tails.iter().any(|(_, tail)| tail.start > 0) {
         screen::progress("(earlier lines: add --whole)");
     }
 }
 
 /// Prints all that the bucket has of each attempt, or of the named one, and in between how it ended.
-async fn print_whole(store: &Store, job: &Job, attempt: Option<u32>) -> Result<CommandStatus, CommandError> {
+async fn print_whole(
+    store: &Store,
+    job: &Job,
+    attempt: Option<u32>,
+    shown: &ShownLogs,
+) -> Result<CommandStatus, CommandError> {
     let (attempts, mut is_any) = (attempt.map_or(1..=job.attempt, |attempt| attempt..=attempt), false);
     for attempt in attempts {
-        let tail = store.read_log_end(&job.job, attempt).await?;
-        is_any |= tail.is_some();
-        if let Some(tail) = tail {
-            screen::progress(format!("{}, attempt {attempt}", job.job));
-            PrintedLog { attempt, ..PrintedLog::default() }.print_new(store, &job.job, &tail).await?;
+        let mut is_named = false;
+        for node in &shown.nodes {
+            let log = LogName { job: &job.job, attempt, node: *node };
+            let Some(tail) = store.read_log_end(log).await? else { continue };
+            if !is_named {
+                screen::progress(format!("{}, attempt {attempt}", job.job));
+            }
+            (is_any, is_named) = (true, true);
+            let mut printed = PrintedLog::whole(shown.printer(*node));
+            printed.print_new(store, log, &tail).await?;
+            printed.finish();
+        }
+        if job.terms.is_gang() {
+            let gang =
+                newest_gang(job).filter(|gang| gang.attempt == attempt && !matches!(job.phase, Phase::Running(_)));
+            if let Some(gang) = gang {
+                print_ends(attempt, &describe_gang_end(store, &gang).await?);
+            }
+            continue;
         }
         let (heartbeat, exit) =
             futures::join!(store.read_heartbeat(&job.job, attempt), store.read_exit(&job.job, attempt));
@@ -134,52 +161,47 @@ async fn print_whole(store: &Store, job: &Job, attempt: Option<u32>) -> Result<C
     Ok(if is_any { CommandStatus::Success } else { report_no_log(job) })
 }
 
-/// The end of the log of the named attempt, or of the newest that has one.
-async fn read_newest_log(store: &Store, job: &Job, attempt: Option<u32>) -> Result<Option<(u32, LogTail)>, StoreError> {
+fn print_ends(attempt: u32, lines: &[String]) {
+    for line in lines {
+        screen::print_log(format!("[curfew] attempt {attempt}: {}\n", screen::plain(line)).as_bytes());
+    }
+}
+
+/// The ends of the logs of the named attempt, or of the newest that has one.
+async fn read_newest_logs(
+    store: &Store,
+    job: &Job,
+    attempt: Option<u32>,
+    shown: &ShownLogs,
+) -> Result<Option<(u32, LogTails)>, StoreError> {
     let attempts = match attempt {
         Some(attempt) => attempt..=attempt,
         None => 1..=job.attempt,
     };
     for attempt in attempts.rev() {
-        if let Some(tail) = store.read_log(&job.job, attempt).await? {
-            return Ok(Some((attempt, tail)));
+        let reads = shown.nodes.iter().map(|node| async move {
+            let tail = store.read_log(LogName { job: &job.job, attempt, node: *node }).await?;
+            Ok::<_, StoreError>(tail.map(|tail| (*node, tail)))
+        });
+        let tails: Vec<Option<_>> = stream::iter(reads).buffered(NODES_AT_ONCE).try_collect().await?;
+        let tails: LogTails = tails.into_iter().flatten().collect();
+        if !tails.is_empty() {
+            return Ok(Some((attempt, tails)));
         }
     }
     Ok(None)
 }
 
-impl PrintedLog {
-    /// Prints what is new, with the parts before the tail.
-    async fn print_new(&mut self, store: &Store, job: &JobId, tail: &LogTail) -> Result<(), StoreError> {
-        if self.position.is_before(tail.start) {
-            let (attempt, numbers) = (self.attempt, self.parts..tail.parts.min(LOG_PARTS_MAX));
-            let mut parts =
-                stream::iter(numbers).map(|number| store.read_log_part(job, attempt, number)).buffered(PARTS_AT_ONCE);
-            while let Some(part) = parts.next().await {
-                let Some(part) = part? else { break };
-                self.print(part.start, &part.bytes);
-            }
-        }
-        self.parts = tail.parts;
-        self.print(tail.start, &tail.bytes);
-        Ok(())
-    }
-
-    fn print(&mut self, start: u64, bytes: &[u8]) {
-        let found = self.position.advance(start, bytes);
-        if found.missing > 0 {
-            // In the output, because only there `here` is still true in a file.
-            screen::print_log(format!("\n[curfew] {} bytes of the log are missing here\n", found.missing).as_bytes());
-        }
-        screen::print_log(found.bytes);
-    }
-}
-
-/// Prints the log of the named attempt, or of all from the newest on, until the job is over and its whole log was read. Until
+/// Prints the log of the named attempt, or of all from the newest on, and of a gang those of all nodes or of the named one, until the job is over and its whole log was read. Until
 /// there is any it says why, at each change of the state. Returns whether there was any, and the job as it is then. A failure that may pass is a
 /// warning.
-pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) -> Result<(bool, Job), CommandError> {
-    let mut printed = PrintedLog::default();
+pub(crate) async fn follow(
+    store: &Store,
+    mut job: Job,
+    attempt: Option<u32>,
+    node: Option<Node>,
+) -> Result<(bool, Job), CommandError> {
+    let (mut printed, shown) = (PrintedAttempt::default(), ShownLogs::of_job(&job, node));
     // The next time to tell the agent; none once that is refused.
     let (mut mark_at, mut is_failing) = (Some(Instant::now()), false);
     let mut state_without_log = None;
@@ -193,8 +215,9 @@ pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) ->
                 mark_at = None;
             }
         }
-        match look_once(store, &job, attempt, &mut printed).await {
+        match look_once(store, &job, attempt, (&mut printed, &shown)).await {
             Ok(Look::Complete) => {
+                printed.finish();
                 screen::progress(format!("{}: {}", job.job, describe_state(&job)));
                 return Ok((printed.attempt > 0, job));
             }
@@ -229,20 +252,21 @@ async fn look_once(
     store: &Store,
     job: &Job,
     attempt: Option<u32>,
-    printed: &mut PrintedLog,
+    (printed, shown): (&mut PrintedAttempt, &ShownLogs),
 ) -> Result<Look, StoreError> {
     // Read before the log: what is uploaded later is of no interest.
     let is_over = match &job.phase {
         Phase::Ended(end) => world::clock().duration_since(end.at) > LAST_LINES_TIMEOUT || has_exit(store, job).await?,
         _ => attempt.is_some_and(|of| of < job.attempt),
     };
-    if let Some((found, tail)) = read_newest_log(store, job, attempt).await? {
+    if let Some((found, tails)) = read_newest_logs(store, job, attempt, shown).await? {
         if found != printed.attempt {
+            printed.finish();
             screen::progress(format!("{}, attempt {found}", job.job));
-            note_earlier_lines(&tail);
-            *printed = PrintedLog { attempt: found, position: LogPosition::at(tail.start), parts: tail.parts };
+            note_earlier_lines(&tails);
+            *printed = PrintedAttempt::new(found);
         }
-        printed.print_new(store, &job.job, &tail).await?;
+        printed.print_new(store, &job.job, &tails, shown).await?;
     }
     if is_over {
         return Ok(Look::Complete);
@@ -250,64 +274,17 @@ async fn look_once(
     Ok(Look::Unfinished(Box::new(store.read_job(&job.job).await?.value.unwrap_or_else(|| job.clone()))))
 }
 
-/// Returns `true` if the agent has written its last: the exit record comes after the log. Without a machine there is no agent to wait for.
+/// Returns `true` if the agent, or that of each node, has written its last: the exit record comes after the log. Without a machine there is no agent to
+/// wait for.
 async fn has_exit(store: &Store, job: &Job) -> Result<bool, StoreError> {
+    if let Some(gang) = newest_gang(job) {
+        let listing = store.read_gang(&gang, GangListing::default()).await?;
+        return Ok(listing.exits.len() >= usize::from(gang.nodes));
+    }
     let attempt = job.machine_attempt();
     Ok(attempt == 0 || !matches!(store.read_exit(&job.job, attempt).await?, MachineDocument::Absent))
 }
 
 fn describe_state(job: &Job) -> &'static str {
     JobOverview::from_job(job, job.submitted_at).state
-}
-
-/// The number of bytes of a log that were printed or are missing.
-#[derive(Debug, Default)]
-struct LogPosition(u64);
-
-/// Bytes that were not printed yet.
-#[derive(Debug, PartialEq)]
-struct NewLogBytes<'a> {
-    bytes: &'a [u8],
-    /// The number of bytes that are missing before them.
-    missing: u64,
-}
-
-impl LogPosition {
-    const fn at(position: u64) -> Self {
-        Self(position)
-    }
-
-    const fn is_before(&self, position: u64) -> bool {
-        self.0 < position
-    }
-
-    /// The new part of bytes that begin at `start`. The machine said where, so any position may be wrong.
-    fn advance<'a>(&mut self, start: u64, bytes: &'a [u8]) -> NewLogBytes<'a> {
-        let printed = usize::try_from(self.0.saturating_sub(start)).unwrap_or(usize::MAX);
-        let missing = start.saturating_sub(self.0);
-        self.0 = self.0.max(start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
-        NewLogBytes { bytes: bytes.get(printed..).unwrap_or_default(), missing }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_byte_is_new_once_and_missing_ones_are_counted() {
-        let mut position = LogPosition::at(0);
-        let mut check = |start, bytes: &'static str, expect: &str, missing| {
-            let found = position.advance(start, bytes.as_bytes());
-            assert_eq!(found, NewLogBytes { bytes: expect.as_bytes(), missing });
-        };
-        check(0, "one\n", "one\n", 0);
-        check(0, "one\n", "", 0);
-        check(0, "one\ntwo\n", "two\n", 0);
-        check(4, "two\nthree\n", "three\n", 0);
-        check(20, "five\n", "five\n", 6);
-        check(0, "", "", 0);
-        check(u64::MAX, "lie\n", "lie\n", u64::MAX - 25);
-        check(0, "more\n", "", 0);
-    }
 }

@@ -187,7 +187,7 @@ async fn follow_to_end(store: &Store, object: &SubmittedSpec) -> Result<CommandS
     let Some(id) = wait_for_job(store, object, COMMAND_LINE).await? else { return Ok(CommandStatus::Findings) };
     let job = store.read_job(&id).await?.value;
     let job = job.ok_or_else(|| CommandError::new(format!("{id} was accepted, and has no state")))?;
-    let (_, job) = follow(store, job, None).await?;
+    let (_, job) = follow(store, job, None, None).await?;
     let Phase::Ended(end) = &job.phase else { return Ok(CommandStatus::Error) };
     if end.result == JobResult::Succeeded {
         return Ok(CommandStatus::Success);

@@ -98,10 +98,10 @@ pub(crate) struct JobDocument {
 ///                             "run_seconds": 28800, "is_most": true, "run": {…}, "caveats": ["…"]}, "nowhere": null},
 ///  "sweep": {"members": 10, "max_parallel": 4, "first": [["lr", "1e-4"], ["seed", "1"]], "last": [["lr", "3e-4"], ["seed", "5"]],
 ///            "worst_case_usd": 64.0},
-///  "workdir": {"digest": "sha256:…", "entries": 12, "bytes": 4096, "archive_bytes": 1234, "uploaded": true},
+///  "nodes": 1, "workdir": {"digest": "sha256:…", "entries": 12, "bytes": 4096, "archive_bytes": 1234, "uploaded": true},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `sweep` is null unless the document has `[sweep]`: then `estimate` is that of one member, and `worst_case_usd` that of all. `workdir` is null without `--workdir`, and `sizing` without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
+/// `sweep` is null unless the document has `[sweep]`: then `estimate` is that of one member, and `worst_case_usd` that of all. `workdir` is null without `--workdir`, and `sizing` without `[gpu] model`. Of a job on several machines `nodes` says how many, the prices of `estimate` are of all together, and `estimate.gang` is the first candidate: `{"nodes": 4, "type": "g6.12xlarge", …, "quota": "L-3819A6DF", "vcpus": 192, "root_volume_gib": 65}`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
 /// without a deadline. `estimate` is null if it is unknown, `submitted` and `job` if nothing was submitted, and `answer` if the command did not
 /// wait for one.
 #[derive(Debug, Serialize)]
@@ -120,6 +120,7 @@ struct SubmitOutput<'a> {
     /// The estimate of the job; if the document is a sweep, that of one member.
     estimate: Option<JobEstimate>,
     sweep: Option<SweepEstimate>,
+    nodes: u8,
     workdir: Option<SubmittedWorkdir>,
     submitted: Option<String>,
     job: Option<JobId>,
@@ -255,6 +256,7 @@ impl<'a> SubmitOutput<'a> {
             transfers: Vec::new(),
             estimate: None,
             sweep: None,
+            nodes: 1,
             workdir: packed.map(SubmittedWorkdir::from),
             submitted: None,
             job: None,
@@ -265,6 +267,7 @@ impl<'a> SubmitOutput<'a> {
     /// Estimates what would come of the submission.
     async fn foresee(&mut self, context: &CommandContext, store: &Store, config: &Config, spec: &JobSpec) {
         self.sizing.clone_from(&spec.sizing);
+        self.nodes = spec.terms.gpu.nodes;
         self.transfers = spec.terms.transfer_prices();
         let role = role::find(context, store, config, self.team, &spec.terms).await;
         self.inputs_denied = Box::pin(inputs::find_denied(context, self.team, &role, spec)).await;
@@ -291,6 +294,8 @@ impl<'a> SubmitOutput<'a> {
                 "gpu.types names {unknown}, of a family that Curfew does not know: the job runs on it only if EC2 offers it"
             ));
         }
+        let gang = self.estimate.as_ref().and_then(|estimate| estimate.gang.as_ref());
+        gang.and_then(|gang| gang.warn_of_disk(&spec.terms)).into_iter().for_each(screen::warn);
         if !context.global.json {
             self.sweep.iter().for_each(show::sweep);
             show::estimate(spec, self.estimate.as_ref(), self.role_missing.as_deref());

@@ -18,6 +18,9 @@ pub struct ExpectedFootprint {
     #[serde(rename = "type")]
     pub instance_type: TypeName,
     pub region: Region,
+    /// Number of machines; the figures are of all together.
+    #[serde(skip_serializing_if = "super::spec::is_one_node")]
+    pub nodes: u8,
     pub per_hour: Footprint,
     /// Length of `run`: the estimated time, or the most that the job may take.
     pub run_seconds: u64,
@@ -38,18 +41,29 @@ impl ExpectedFootprint {
         let run_seconds = seconds(terms.estimated_runtime_seconds.or(of_box).unwrap_or(terms.max_runtime_seconds));
         let is_most = terms.estimated_runtime_seconds.is_none();
         let time = RunningTime { least_seconds: if is_most { 0 } else { run_seconds }, most_seconds: run_seconds };
-        let per_hour = on_machine(instance_type, Some(region), RunningTime::exactly(HOUR_SECONDS));
+        let time = on_all_nodes(terms, time);
+        let per_hour = on_machine(instance_type, Some(region), on_all_nodes(terms, RunningTime::exactly(HOUR_SECONDS)));
         let caveats = per_hour.caveats(now);
         let run = on_machine(instance_type, Some(region), time);
         Some(Self {
             instance_type: instance_type.clone(),
             region: region.clone(),
+            nodes: terms.gpu.nodes,
             per_hour,
             run_seconds,
             is_most,
             run,
             caveats,
         })
+    }
+
+    /// The machines in words: `a g6.xlarge`, or `4 × g6.xlarge`.
+    fn name_machines(&self) -> String {
+        if self.nodes > 1 {
+            format!("{} × {}", self.nodes, self.instance_type)
+        } else {
+            format!("a {}", self.instance_type)
+        }
     }
 
     /// One line each: by the hour, for the run, and the caveats.
@@ -61,8 +75,8 @@ impl ExpectedFootprint {
                 format_duration(SignedDuration::from_secs(i64::try_from(self.run_seconds).unwrap_or(i64::MAX)));
             let most = if self.is_most { " at most" } else { "" };
             lines.push(format!(
-                "An hour on a {} in {} takes {}",
-                self.instance_type,
+                "An hour on {} in {} takes {}",
+                self.name_machines(),
                 self.region,
                 figures(&self.per_hour)
             ));
@@ -78,8 +92,8 @@ impl ExpectedFootprint {
 #[must_use]
 pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footprint {
     let (seconds, _) = job.used_by(now);
-    let earlier = RunningTime::exactly(u64::try_from(job.used.seconds).unwrap_or(0));
-    let present = RunningTime::exactly(u64::try_from(seconds.saturating_sub(job.used.seconds)).unwrap_or(0));
+    let exactly = |seconds: i64| on_all_nodes(&job.terms, RunningTime::exactly(u64::try_from(seconds).unwrap_or(0)));
+    let (earlier, present) = (exactly(job.used.seconds), exactly(seconds.saturating_sub(job.used.seconds)));
     let machine = job.machine().filter(|_| present.most_seconds > 0);
     let machine_footprint = machine.map(|machine| {
         let (instance_type, region) = (&machine.instance_type, Some(&machine.region));
@@ -105,6 +119,12 @@ pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footpr
 pub fn figures(footprint: &Footprint) -> String {
     let (operational, embodied) = (footprint.describe_operational(), footprint.describe_embodied());
     format!("{} and {operational}, and {embodied} embodied", footprint.energy)
+}
+
+/// The running time of all machines of a job together.
+fn on_all_nodes(terms: &JobTerms, RunningTime { least_seconds, most_seconds }: RunningTime) -> RunningTime {
+    let of_all = |seconds: u64| seconds.saturating_mul(u64::from(terms.gpu.nodes));
+    RunningTime { least_seconds: of_all(least_seconds), most_seconds: of_all(most_seconds) }
 }
 
 fn on_machine(instance_type: &TypeName, region: Option<&Region>, time: RunningTime) -> Footprint {
@@ -139,6 +159,20 @@ mod tests {
         let high = all.iter().map(|one| energy(one).high()).max().unwrap();
         assert_eq!((energy(&used).low(), energy(&used).high()), (low, high));
         assert_eq!(job_footprint(&job(Phase::Submitted, 0), unknown, time(NOW)), Footprint::default());
+    }
+
+    #[test]
+    fn the_figures_of_several_machines_are_of_all_together() {
+        let mut four = job(Phase::Submitted, 900);
+        four.terms.gpu.nodes = 4;
+        let alone = job_footprint(&job(Phase::Submitted, 3_600), AcceleratorLoad::Unknown, time(NOW));
+        assert_eq!(job_footprint(&four, AcceleratorLoad::Unknown, time(NOW)), alone);
+        let candidates = ranking(time(NOW)).candidates;
+        let expected = ExpectedFootprint::from_candidates(&four.terms, &candidates, time(NOW)).unwrap();
+        assert!(expected.describe()[0].starts_with("An hour on 4 × g6.xlarge in us-east-1 takes "));
+        let of_one = ExpectedFootprint::from_candidates(&terms(), &candidates, time(NOW)).unwrap();
+        let high = |footprint: &Footprint| footprint.energy.known().unwrap().high();
+        assert!(high(&expected.per_hour) > high(&of_one.per_hour));
     }
 
     #[test]

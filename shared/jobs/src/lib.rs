@@ -25,6 +25,7 @@ mod effect;
 mod facts;
 mod find;
 pub mod footprint;
+mod gang_estimate;
 mod governing_quota;
 mod gpu_type;
 mod id;
@@ -90,6 +91,7 @@ pub use effect::{Effect, JobTransition, LaunchOrder, LaunchRequest, TransitionKi
 pub use facts::{EffectResult, JobFacts, LaunchResult, MachineObservation, MachineSight, NeededFacts, ReserveResult};
 pub use find::resolve_job_name;
 pub use footprint::{ExpectedFootprint, job_footprint};
+pub use gang_estimate::GangEstimate;
 pub use governing_quota::{ListedQuota, governing_quota};
 pub use gpu_type::{check_gpu_name, check_gpu_type, check_size, normalize_gpu_name};
 pub use id::{JobId, JobName, UnreadableJob};

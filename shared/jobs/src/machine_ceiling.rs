@@ -1,4 +1,4 @@
-//! The most that the configuration lets one machine of a team's jobs have and cost.
+//! The most that the configuration lets the machines of one of a team's jobs have and cost, all together.
 
 use model::config::Config;
 use model::document::{KEY_CHARACTERS_MAX, dotted};

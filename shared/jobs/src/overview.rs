@@ -7,9 +7,10 @@ use model::money::Amount;
 use serde::Serialize;
 
 use super::next::{after, most, slack_seconds};
+use super::node_gang::NodeHeartbeats;
 use super::{
     EXPIRES_AFTER, GpuWork, Heartbeat, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle,
-    Phase, Ranking, SweepMember, job_footprint,
+    Phase, SweepMember, job_footprint,
 };
 
 /// The state of a job, and what it used.
@@ -103,16 +104,28 @@ impl JobOverview {
     /// Adds the time of the step, as the heartbeat that S3 took `at` then says it.
     #[must_use]
     pub fn with_step_time(self, heartbeat: &Heartbeat, at: Timestamp) -> Self {
+        Self { step_at: self.step_time(heartbeat, at), ..self }
+    }
+
+    /// Adds the time of the step of a gang: that of the node which saw it last.
+    #[must_use]
+    pub fn with_node_step_times(self, beats: &NodeHeartbeats) -> Self {
+        let times = beats.values().filter_map(|(at, heartbeat)| self.step_time(heartbeat, *at));
+        Self { step_at: times.max(), ..self }
+    }
+
+    fn step_time(&self, heartbeat: &Heartbeat, at: Timestamp) -> Option<Timestamp> {
         let is_present = self.machine.as_ref().is_some_and(|machine| machine.attempt == heartbeat.attempt);
         let is_same = is_present && self.step.is_some() && self.step == heartbeat.step;
-        let step_at = heartbeat.work.step_at(at).filter(|_| is_same && !self.over);
-        Self { step_at, ..self }
+        heartbeat.work.step_at(at).filter(|_| is_same && !self.over)
     }
 
     /// Adds the energy of the work that the GPUs of its present machine did.
     #[must_use]
     pub fn with_gpu_work(self, job: &Job, work: &GpuWork, now: Timestamp) -> Self {
-        if self.machine.as_ref().is_none_or(|machine| machine.instance != work.instance) {
+        // The work of one node says nothing of the others.
+        let is_its = |machine: &JobMachine| machine.members.is_empty() && machine.instance == work.instance;
+        if !self.machine.as_ref().is_some_and(is_its) {
             return self;
         }
         Self { footprint: job_footprint(job, work.load(), now), ..self }
@@ -203,7 +216,7 @@ fn words(seconds: i64) -> String {
 
 fn why_in_phase(job: &Job) -> String {
     if let Some((hold, machine)) = job.machine_hold.as_ref().zip(job.machine()).filter(|_| !is_over(&job.phase)) {
-        return format!("{} {}: it is neither terminated nor replaced", machine.instance, hold.describe());
+        return format!("{} {}: it is neither terminated nor replaced", machine.name_instances(), hold.describe());
     }
     match &job.phase {
         Phase::Submitted if job.waits_for_others() => job.describe_wait(),
@@ -212,14 +225,18 @@ fn why_in_phase(job: &Job) -> String {
             None => "Curfew ranks places for its launch next".to_owned(),
         },
         Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
-        Phase::Launching(launching) => launch(job.ranking.as_ref(), launching),
+        Phase::Launching(launching) => launch(job, launching),
         Phase::Running(placed) if placed.attempt > 1 => match job.lost {
             Some(lost) => format!("the previous machine {}", lost.describe()),
             None => String::new(),
         },
         Phase::Running(_) => String::new(),
         Phase::Interrupted(replacing) => {
-            format!("{} {}; it is replaced once it is gone", replacing.machine.instance, replacing.lost.describe())
+            let (machine, lost) = (&replacing.machine, replacing.lost.describe());
+            match machine.members.len() {
+                0 => format!("{} {lost}; it is replaced once it is gone", machine.instance),
+                _ => format!("one of {} {lost}; all are replaced once they are gone", machine.name_instances()),
+            }
         }
         Phase::Waiting(waiting) => waiting.message.clone(),
         Phase::Retrying(waiting) => waiting.why.clone(),
@@ -232,16 +249,21 @@ const fn is_over(phase: &Phase) -> bool {
     matches!(phase, Phase::Ended(_))
 }
 
-fn launch(ranking: Option<&Ranking>, launching: &LaunchInProgress) -> String {
-    let candidate = ranking.and_then(|ranking| ranking.candidates.get(usize::from(launching.candidate)));
+fn launch(job: &Job, launching: &LaunchInProgress) -> String {
+    let candidates = job.ranking.as_ref().map(|ranking| &ranking.candidates);
+    let candidate = candidates.and_then(|candidates| candidates.get(usize::from(launching.candidate)));
+    let nodes = job.terms.gpu.nodes;
     candidate.map_or_else(
-        || "a machine is requested".to_owned(),
+        || if nodes > 1 { format!("{nodes} machines are requested") } else { "a machine is requested".to_owned() },
         |candidate| {
             let bought = match candidate.lifecycle {
                 Lifecycle::Spot => "on Spot",
                 Lifecycle::OnDemand => "on demand",
             };
-            format!("a {} {bought} is requested in {}", candidate.instance_type, candidate.zone)
+            match nodes {
+                ..2 => format!("a {} {bought} is requested in {}", candidate.instance_type, candidate.zone),
+                _ => format!("{nodes} × {} {bought} are requested in {}", candidate.instance_type, candidate.zone),
+            }
         },
     )
 }

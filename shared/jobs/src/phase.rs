@@ -322,3 +322,44 @@ pub enum JobResult {
     /// A person ended it.
     Cancelled,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::next::tests::fixture::placed;
+
+    /// A machine as it was written before there were gangs.
+    const ALONE: &str = r#"{"instance":"i-1","region":"us-east-1","zone":"us-east-1a","type":"g6.xlarge","lifecycle":"spot","rate_max":0.8,"rate":0.3,"attempt":2,"candidate":0,"launched_at":"2026-11-22T05:00:00Z","ends_at":"2026-11-22T12:00:00Z"}"#;
+
+    #[test]
+    fn a_single_machine_is_written_as_before_there_were_gangs() {
+        let read: JobMachine = serde_json::from_str(ALONE).unwrap();
+        assert_eq!((read.members.len(), read.launch.as_str()), (0, ""));
+        assert_eq!(serde_json::to_string(&read).unwrap(), ALONE);
+        let job = JobId { team: "vision".into(), job: "llama-0123abcd".to_owned() };
+        assert_eq!(
+            (read.gang(&job), read.name_type(), read.name_instances()),
+            (None, "g6.xlarge".into(), "i-1".into())
+        );
+    }
+
+    #[test]
+    fn a_gang_has_all_its_instances() {
+        let (members, launch) = (vec!["i-2".into(), "i-3".into()], "0123456789abcdef".to_owned());
+        let machine = JobMachine { members, launch, ..placed("i-1", 2) };
+        let written = serde_json::to_string(&machine).unwrap();
+        assert!(written.contains(r#""members":["i-2","i-3"],"launch":"0123456789abcdef""#), "{written}");
+        assert_eq!(serde_json::from_str::<JobMachine>(&written).unwrap(), machine);
+        for (instance, is_its) in [("i-1", true), ("i-3", true), ("i-4", false)] {
+            assert_eq!(machine.has(&instance.into()), is_its, "{instance}");
+        }
+        assert_eq!(
+            (machine.name_type().as_str(), machine.name_instances().as_str()),
+            ("3 × g6.xlarge", "i-1 and 2 more")
+        );
+        let job = JobId { team: "vision".into(), job: "llama-0123abcd".to_owned() };
+        assert_eq!(machine.gang(&job).map(|gang| (gang.nodes, gang.attempt)), Some((3, 2)));
+        // A launch that is none of Curfew's names no folder.
+        assert_eq!(JobMachine { launch: "..".to_owned(), ..machine }.gang(&job), None);
+    }
+}

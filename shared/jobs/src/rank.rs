@@ -29,6 +29,7 @@ use model::money::Rate;
 
 use self::left_out::{PoolsByGpus, RejectedPool};
 use self::price_limits::{PriceLimits, PriceObjection};
+pub(crate) use self::words::show_exactly;
 use super::governing_quota::tabled_quota;
 use super::gpu_type::has_gpu;
 use super::machine_ceiling::{Ceiling, MachineCeiling};
@@ -245,7 +246,7 @@ fn fitting<'a>(
     let large = narrowed(large, is_roomy, |pools| words::too_small_machine(&terms.machine, pools))?;
     let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
     let nodes = u32::from(gpu.nodes);
-    narrowed(large, |pool| pool.gpus.saturating_mul(nodes) <= most, |pools| words::too_many(pools, most, &key))
+    narrowed(large, |pool| pool.gpus.saturating_mul(nodes) <= most, |pools| words::too_many(pools, nodes, most, &key))
 }
 
 /// Returns the price of all nodes together.

@@ -29,8 +29,9 @@ fn read(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
     JobSpec::read(text, "x", Some(&"vision".into()), &config, &"us-east-1".into(), now())
 }
 
-/// The documents: defaults, those of `[checkpoint]`, examples of the rest, a job whose deadline decides, one without GPUs, and a box.
-fn documents() -> [&'static str; 6] {
+/// The documents: defaults, those of `[checkpoint]`, examples of the rest, a job whose deadline decides, one without GPUs, one on several machines,
+/// and a box.
+fn documents() -> [&'static str; 7] {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     blocks.try_into().unwrap_or_else(|other: Vec<&str>| panic!("{} documents", other.len()))
 }
@@ -141,7 +142,8 @@ fn the_documented_defaults_are_the_defaults() {
 
 #[test]
 fn the_documented_examples_are_accepted() {
-    let [_, _, examples, deadline, cpu, gpu_box] = documents();
+    let [_, _, examples, deadline, cpu, gang, gpu_box] = documents();
+    assert!(read(&format!("{LEAST}{gang}")).unwrap().terms.is_gang());
     assert!(read(&format!("{LEAST}{cpu}")).unwrap().terms.is_cpu_job());
     assert!(read(&format!("{LEAST}{deadline}")).unwrap().terms.deadline_decides());
     let gpu_box = read(&format!("{BOX}{gpu_box}\nfor = \"10h\""));

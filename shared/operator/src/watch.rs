@@ -14,6 +14,7 @@ mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ::jobs::node_gang::NodeHeartbeats;
 use ::jobs::{Heartbeat, Job};
 use billing::budget::overview::BudgetOverview;
 use billing::budget::{Budget, BudgetHolder, BudgetMonth, BudgetStatuses};
@@ -77,6 +78,16 @@ pub struct WatchedJob {
     pub job: Job,
     /// The heartbeat of its present attempt, and when S3 took it.
     pub heartbeat: Option<(Timestamp, Heartbeat)>,
+    /// Those of the nodes of a gang, instead of that one.
+    pub nodes: NodeHeartbeats,
+}
+
+impl WatchedJob {
+    /// A job on one machine.
+    #[must_use]
+    pub fn alone(job: Job, heartbeat: Option<(Timestamp, Heartbeat)>) -> Self {
+        Self { job, heartbeat, nodes: NodeHeartbeats::new() }
+    }
 }
 
 /// The view of an account for people. Times are UTC; lists begin with what costs the most, `next` with what comes first.

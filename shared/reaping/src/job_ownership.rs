@@ -105,7 +105,7 @@ impl JobStates {
     pub fn deadline(&self, instance: &Instance) -> Option<Timestamp> {
         let JobOwnership::Owned(job) = self.ownership(instance) else { return None };
         let machine = self.0.get(&JobId::read(job).ok()?)?.as_ref()?.machine()?;
-        let is_its = machine.instance == instance.id && machine.region == instance.region;
+        let is_its = machine.has(&instance.id) && machine.region == instance.region;
         machine.ends_at.checked_add(EXPIRES_AFTER).ok().filter(|_| is_its)
     }
 }
@@ -114,7 +114,7 @@ impl JobStates {
 mod tests {
     use super::*;
     use crate::fixture::{instance, jobs, launching, placed};
-    use jobs::{JobEnd, JobResult, Phase};
+    use jobs::{JobEnd, JobMachine, JobResult, Phase};
 
     const NAMED: &str = "vision/llama-0123abcd";
 
@@ -141,6 +141,29 @@ mod tests {
         check(NAMED, "1", &jobs(Phase::Running(placed("i-0abc", "us-east-1"))), JobOwnership::Owned(NAMED));
         // It is over, but its machine is not gone yet.
         check(NAMED, "2", &jobs(ended(false)), JobOwnership::Owned(NAMED));
+    }
+
+    #[test]
+    fn every_member_of_a_gang_is_its_own_and_ends_with_it() {
+        let gang = |members: &[&str]| JobMachine {
+            members: members.iter().map(|id| (*id).into()).collect(),
+            launch: "0123456789abcdef".to_owned(),
+            ..placed("i-0other", "us-east-1")
+        };
+        let running = jobs(Phase::Running(gang(&["i-1", "i-0abc", "i-3"])));
+        check(NAMED, "2", &running, JobOwnership::Owned(NAMED));
+        check_deadline(NAMED, &running, Some("2026-09-02T12:10:00Z"));
+        let foreign = jobs(Phase::Running(gang(&["i-1", "i-3"])));
+        check(NAMED, "2", &foreign, not_owned(NAMED, RejectionReason::NotItsOwn));
+        check_deadline(NAMED, &foreign, None);
+        // A warned gang, which runs beside the one that replaces it.
+        let mut replaced = foreign;
+        let job = replaced.0.values_mut().next().unwrap().as_mut().unwrap();
+        job.previous_attempt = Some(gang(&["i-0abc"]));
+        check(NAMED, "1", &replaced, JobOwnership::Owned(NAMED));
+        check_deadline(NAMED, &replaced, None);
+        // The state names no member before all are known.
+        check(NAMED, "2", &jobs(launching()), JobOwnership::Unknown(NAMED));
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::{
 };
 
 pub use inbox::SubmittedSpec;
-pub use log::{LOG_PARTS_MAX, LogPart, LogPlace, LogTail};
+pub use log::{LOG_PARTS_MAX, LogName, LogPart, LogTail};
 
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;

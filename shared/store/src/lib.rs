@@ -34,7 +34,7 @@ pub use checkpoints::{
     CheckpointContent, CheckpointError, FileFingerprint, FileOwner, ListedPart, LocalFile, NodePart, UnsentFile,
 };
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
-pub use jobs::{LOG_PARTS_MAX, LogPart, LogPlace, LogTail, SubmittedSpec};
+pub use jobs::{LOG_PARTS_MAX, LogName, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
 pub use ports::{
     ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, InboxDocuments,

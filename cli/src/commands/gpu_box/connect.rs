@@ -40,6 +40,6 @@ impl Connect {
         check_id(machine.instance.as_str(), "i", "an instance").map_err(CommandError::new)?;
         let port = format!("portNumber={SSH_PORT}");
         let tunnel = ["--document-name", "AWS-StartSSHSession", "--parameters", &port];
-        Err(start_session(context, machine, &tunnel))
+        Err(start_session(context, (&machine.instance, &machine.region), &tunnel))
     }
 }

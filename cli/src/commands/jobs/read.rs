@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use jiff::Timestamp;
-use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobResult, JobSpec, Phase};
+use jobs::node_gang::{GangListing, GangStop, NodeHeartbeats, NodeOverview, gang_exit, merge_node_heartbeats};
+use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobMachine, JobResult, JobSpec, Phase};
 use model::config::Config;
 use serde::Serialize;
 use store::{MachineDocument, MachineDocuments as _, ReconcilerDocuments as _, Store, StoreError};
 
 use crate::command_error::describe_store_error;
+use crate::node_heartbeats::read_node_heartbeats;
 
 /// Documents of the latest attempt, except for the fence, which all attempts share.
 #[derive(Debug, Default, Serialize)]
@@ -25,6 +27,14 @@ pub(super) struct JobDetails {
     pub(super) trigger: BTreeMap<String, String>,
     /// The folder of its outputs, once it has succeeded; `None` if its document names none.
     pub(super) outputs: Option<String>,
+    /// The nodes of a job on several machines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) nodes: Vec<NodeOverview>,
+    /// The reason for which all nodes end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stop: Option<GangStop>,
+    #[serde(skip)]
+    pub(super) beats: NodeHeartbeats,
 }
 
 /// The prefix of a trigger's variables.
@@ -52,7 +62,11 @@ impl JobDetails {
                 details.outputs = read_or_report(store.find_outputs(id).await, "its outputs", &mut problems);
             }
         }
-        if attempt > 0 {
+        if job.terms.is_gang() {
+            if let Some(machine) = job.machine().or(job.last_machine.as_ref()) {
+                details.read_nodes(store, job, machine, &mut problems).await;
+            }
+        } else if attempt > 0 {
             let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
             let beat = believe_or_report(beat, "its heartbeat", &mut problems);
             details.heartbeat_at = beat.as_ref().map(|beat| beat.at);
@@ -60,6 +74,20 @@ impl JobDetails {
             details.exit = believe_or_report(exit, "its agent's exit record", &mut problems);
         }
         (details, problems)
+    }
+
+    async fn read_nodes(&mut self, store: &Store, job: &Job, machine: &JobMachine, problems: &mut Vec<String>) {
+        let Some(gang) = machine.gang(&job.job) else { return };
+        let reads = futures::join!(store.read_gang(&gang, GangListing::default()), read_node_heartbeats(store, &gang));
+        let (listing, (beats, failures)) = reads;
+        let listing = read_or_report(listing.map(Some), "the documents of its nodes", problems).unwrap_or_default();
+        let unread = |error| format!("a heartbeat of its nodes cannot be read: {}", describe_store_error(error));
+        problems.extend(failures.iter().map(unread));
+        self.exit = gang_exit(&gang, &listing);
+        self.nodes = NodeOverview::from_documents(machine, &listing, &beats);
+        self.stop = listing.stop.and_then(|stop| stop.content.read().cloned());
+        (self.heartbeat_at, self.heartbeat) = merge_node_heartbeats(&beats).unzip();
+        self.beats = beats;
     }
 }
 

@@ -12,6 +12,7 @@ use model::duration;
 use model::foreign_text::shell_word;
 use model::id::TypeName;
 
+use super::nodes;
 use super::read::JobDetails;
 use crate::commands::plans::minute;
 use crate::screen::{self, ColumnAlignment, Table};
@@ -69,8 +70,8 @@ fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
         job.job.to_string(),
         job.state.to_owned(),
         job.attempts.to_string(),
-        machine.map_or_else(|| "-".to_owned(), |machine| machine.instance.to_string()),
-        machine.map_or_else(|| "-".to_owned(), |machine| machine.instance_type.to_string()),
+        machine.map_or_else(|| "-".to_owned(), JobMachine::name_instances),
+        machine.map_or_else(|| "-".to_owned(), JobMachine::name_type),
         describe_step(job, now),
         length(job.seconds),
         job.cost_usd_max.to_string(),
@@ -104,7 +105,9 @@ pub(super) fn print_job(
     completion: Option<&JobCompletion>,
     now: Timestamp,
 ) {
-    screen::print_line(format!("{}: {}\n", overview.job, overview.state));
+    let of_nodes = nodes::describe_progress(overview, details, now);
+    screen::print_line(format!("{}: {}{of_nodes}\n", overview.job, overview.state));
+    nodes::print(job, details, now);
     let mut facts: Vec<(&str, String)> = vec![
         ("why", overview.why.clone()),
         ("owner", overview.owner.clone().unwrap_or_default()),
@@ -112,6 +115,7 @@ pub(super) fn print_job(
         ("attempts", overview.attempts.to_string()),
     ];
     facts.extend(origin(job, details));
+    facts.extend(details.stop.as_ref().map(|stop| ("stop", stop.why.clone())));
     if let Some(machine) = &overview.last_machine {
         if overview.machine.is_some() {
             facts.push(("machine", describe_machine(machine)));
@@ -199,7 +203,7 @@ fn name_machine(machine: &JobMachine) -> String {
         Lifecycle::Spot => "on Spot",
         Lifecycle::OnDemand => "on demand",
     };
-    format!("{} ({} {bought}, {})", machine.instance, machine.instance_type, machine.zone)
+    format!("{} ({} {bought}, {})", machine.name_instances(), machine.name_type(), machine.zone)
 }
 
 /// Describes the last heartbeat. Its time is by S3's clock.
@@ -265,7 +269,8 @@ fn describe_terms(terms: &JobTerms) -> String {
         0 => format!("no GPU, {} vCPUs, {} GiB", machine.vcpus, machine.memory_gib),
         count => format!("{count} {}{memory}", gpu.name.as_deref().unwrap_or("GPU")),
     };
-    format!("{hardware}{types} {bought}, for {max} at most{estimated}{by}{usd}")
+    let each = if terms.is_gang() { format!("{} machines, each with ", gpu.nodes) } else { String::new() };
+    format!("{each}{hardware}{types} {bought}, for {max} at most{estimated}{by}{usd}")
 }
 
 pub(super) fn length(seconds: i64) -> String {

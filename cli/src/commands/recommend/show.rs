@@ -290,8 +290,6 @@ pub(super) fn too_small(kinds: &[TooSmall], nothing_fits: bool) {
         ));
     }
     if nothing_fits && kinds.iter().all(|kind| kind.remedies.is_empty()) {
-        screen::print_line(
-            "No single change makes it fit, and a job runs on one machine: change several, or take a smaller model.",
-        );
+        screen::print_line("No single change makes it fit on one machine: change several, or take a smaller model.");
     }
 }

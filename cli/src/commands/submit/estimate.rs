@@ -7,8 +7,8 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
 use execution::jobs::AnswerCache;
 use jobs::{
-    Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, JobTerms, LaunchObstacle, LaunchPolicy, MachineImage,
-    ParameterSweep, WorstCase, deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
+    Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, GangEstimate, JobTerms, LaunchObstacle, LaunchPolicy,
+    MachineImage, ParameterSweep, WorstCase, deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
 };
 use model::config::Config;
 use model::id::{Region, TeamName};
@@ -29,6 +29,9 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct JobEstimate {
     /// The candidates, in the order of their launch requests.
     pub(super) candidates: Vec<Candidate>,
+    /// The machines of a job on several machines; `None` for a job on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gang: Option<GangEstimate>,
     /// The reservation before its launch.
     pub(super) worst_case: Option<WorstCase>,
     /// Its expected cost by its deadline, and by others.
@@ -72,11 +75,13 @@ pub(super) async fn estimate_job(
             expected_costs: expected_costs(terms, &ranking.candidates, context.now),
             worst_case: WorstCase::from_ranking(terms, &ranking, context.now),
             footprint: ExpectedFootprint::from_candidates(terms, &ranking.candidates, context.now),
+            gang: GangEstimate::from_ranking(terms, &ranking, &pools),
             left_out: ranking.left_out,
             candidates: ranking.candidates,
         },
         Err(why) => JobEstimate {
             candidates: Vec::new(),
+            gang: None,
             worst_case: None,
             expected_costs: Vec::new(),
             footprint: None,

@@ -38,6 +38,13 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         None => format!("for {max} at most; {restarts}"),
     };
     screen::print_line(format!("{}: {terms_line}", spec.name.as_str()));
+    let gang = estimate.and_then(|estimate| estimate.gang.as_ref());
+    match gang {
+        Some(gang) => gang.describe().iter().for_each(screen::print_line),
+        None if terms.is_gang() => screen::print_line(format!("{} machines, all or nothing", terms.gpu.nodes)),
+        None => {}
+    }
+    terms.describe_network().iter().for_each(screen::print_line);
     if !spec.work.after.is_empty() {
         screen::print_line(format!("It begins once all of these have succeeded: {}", spec.work.after.join(", ")));
     }
@@ -54,7 +61,7 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     if let Some(why) = &estimate.nowhere {
         return screen::print_line(format!("It cannot be launched now, and would wait: {why}"));
     }
-    places(estimate);
+    places(estimate, terms.gpu.nodes);
     match estimate.worst_case {
         Some(worst) => {
             screen::print_line(format!(
@@ -76,7 +83,7 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
 }
 
 /// The launch order, with the dearest place, and what is not in it.
-fn places(estimate: &JobEstimate) {
+fn places(estimate: &JobEstimate, nodes: u8) {
     let mut table = Table::new([
         ("type", ColumnAlignment::Left),
         ("bought", ColumnAlignment::Left),
@@ -93,7 +100,8 @@ fn places(estimate: &JobEstimate) {
             candidate.rate_max.to_string(),
         ]);
     }
-    screen::print_line("\nLaunch order:");
+    let of_all = if nodes > 1 { format!(", with the prices of all {nodes} machines together") } else { String::new() };
+    screen::print_line(format!("\nLaunch order{of_all}:"));
     table.print();
     let more = estimate.candidates.len().saturating_sub(CANDIDATES_MAX);
     let dearest = estimate.candidates.iter().skip(CANDIDATES_MAX).max_by_key(|candidate| candidate.rate_max);

@@ -112,7 +112,7 @@ fn jobs(dashboard: &Dashboard) -> Panel {
             cost(job),
             job.finish_by.map_or("-".to_owned(), |at| deadline(at, job.slack_seconds, dashboard.at)),
             job.attempts.to_string(),
-            job.instance_type.as_ref().map_or("-".to_owned(), ToString::to_string),
+            job.describe_type(),
             job.heartbeat_at.map_or("-".to_owned(), |at| ago(at, dashboard.at)),
             job.why.clone(),
         ];

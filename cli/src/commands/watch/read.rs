@@ -9,7 +9,7 @@ use billing::budget::{Budget, BudgetHolder, BudgetMonth};
 use futures::future::{join, join_all};
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Heartbeat, Job, JobId};
+use jobs::{Job, JobId};
 use model::channels::MessageTopics;
 use model::config::Config;
 use model::curfew_tags::JOB;
@@ -30,6 +30,7 @@ use store::{ActivityDocuments as _, Documents as _, MachineDocuments as _, Store
 use crate::command_error::{CommandError, describe_gap, describe_store_error};
 use crate::commands::budget::read::read_documents;
 use crate::context::CommandContext;
+use crate::node_heartbeats::read_node_heartbeats;
 use crate::resolve_job::states;
 
 /// The timeout of a region.
@@ -213,26 +214,26 @@ async fn read_jobs(store: &Store) -> Read<Vec<WatchedJob>> {
             Err(error) => problems.push(describe_unread("a job", &error)),
         }
     }
-    let beats = jobs.into_iter().map(|job| async move {
-        let (heartbeat, problem) = read_heartbeat(store, &job).await;
-        (WatchedJob { job, heartbeat }, problem)
-    });
+    let beats = jobs.into_iter().map(|job| read_heartbeat(store, job));
     let (value, unheard): (Vec<_>, Vec<_>) =
         stream::iter(beats).buffered(READS_AT_ONCE).collect::<Vec<_>>().await.into_iter().unzip();
     problems.extend(unheard.into_iter().flatten());
     Read { value, problems }
 }
 
-async fn read_heartbeat(store: &Store, job: &Job) -> (Option<(Timestamp, Heartbeat)>, Option<String>) {
-    if job.machine().is_none() {
-        return (None, None);
+async fn read_heartbeat(store: &Store, job: Job) -> (WatchedJob, Option<String>) {
+    let Some(machine) = job.machine() else { return (WatchedJob::alone(job, None), None) };
+    if let Some(gang) = machine.gang(&job.job) {
+        let (nodes, failures) = read_node_heartbeats(store, &gang).await;
+        let problem = failures.first().map(|error| describe_unread(&format!("a heartbeat of {}", job.job), error));
+        return (WatchedJob { job, heartbeat: None, nodes }, problem);
     }
     let (beat, refused) = match store.read_heartbeat(&job.job, job.machine_attempt()).await {
         Ok(read) => read.into_parts(),
         Err(error) => (None, Some(error)),
     };
     let problem = refused.map(|error| describe_unread(&format!("the heartbeat of {}", job.job), &error));
-    (beat.map(|beat| (beat.at, beat.heartbeat)), problem)
+    (WatchedJob::alone(job, beat.map(|beat| (beat.at, beat.heartbeat))), problem)
 }
 
 /// The memory and the notifications of runs, for the regions that have instances.

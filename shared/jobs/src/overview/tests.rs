@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason, RetryWait, WorkSigns};
+use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason, MachineReplacement, RetryWait, WorkSigns};
 use model::fixture::time;
 use model::money::Rate;
 
@@ -148,4 +148,39 @@ fn a_measured_power_narrows_the_energy_of_its_machine() {
     let measured = overview.clone().with_gpu_work(&job, &work("i-0123456789abcdef0"), time(NOW));
     assert!(width(&measured) < width(&overview), "{measured:?}");
     assert_eq!(overview.clone().with_gpu_work(&job, &work("i-2"), time(NOW)), overview, "another machine's");
+}
+
+#[test]
+fn a_gang_is_named_with_all_its_machines() {
+    let members = vec!["i-1".into(), "i-2".into(), "i-3".into()];
+    let machine = JobMachine { members, launch: "0123456789abcdef".to_owned(), ..placed(2) };
+    let (lost, since) = (LossReason::Reclaimed, time(NOW));
+    let interrupted = JobOverview::from_job(
+        &job(Phase::Interrupted(MachineReplacement { machine: machine.clone(), lost, since })),
+        time(NOW),
+    );
+    let words =
+        format!("one of i-0123456789abcdef0 and 3 more {}; all are replaced once they are gone", lost.describe());
+    assert_eq!(interrupted.why, words);
+    // The energy of one node is not that of all.
+    let running = job(Phase::Running(machine));
+    let work = GpuWork { instance: "i-0123456789abcdef0".into(), milliwatts: Some(1), utilization_percent: None };
+    let overview = JobOverview::from_job(&running, time(NOW));
+    assert_eq!(overview.clone().with_gpu_work(&running, &work, time(NOW)), overview);
+}
+
+#[test]
+fn the_step_of_a_gang_is_as_old_as_its_last_node_says() {
+    let mut running = job(Phase::Running(placed(2)));
+    running.progress.step = Some(120);
+    let beat = |step, step_seconds| {
+        let beat: Heartbeat = serde_json::from_str(r#"{"at": "2026-11-22T05:00:00Z", "attempt": 2}"#).unwrap();
+        let work = WorkSigns { step_seconds: Some(step_seconds), ..WorkSigns::default() };
+        (time(NOW), Heartbeat { step: Some(step), work, ..beat })
+    };
+    let age = |beats: NodeHeartbeats| JobOverview::from_job(&running, time(NOW)).with_node_step_times(&beats).step_at;
+    let beats = NodeHeartbeats::from([(0, beat(120, 30)), (1, beat(120, 8)), (2, beat(130, 2))]);
+    assert_eq!(age(beats), Some(time("2026-11-22T04:59:52Z")));
+    assert_eq!(age(NodeHeartbeats::from([(2, beat(130, 2))])), None);
+    assert_eq!(age(NodeHeartbeats::new()), None);
 }

@@ -47,14 +47,15 @@ impl PriceLimits {
         let spot = terms.spot.as_ref().and_then(|spot| spot.max_rate).map(|most| limit("spot.max_usd_per_hour", most));
         // All nodes of a job share the limits of the job and of the configuration, and each has the one of Spot.
         let nodes = u64::from(terms.gpu.nodes);
-        let each = |most: Rate| {
+        let each = |PriceLimit { most, key }: PriceLimit| {
             let micros = most.usd_micros_per_hour();
-            Rate::from_usd_micros_per_hour(micros.checked_div(nodes).unwrap_or(micros))
+            let most = Rate::from_usd_micros_per_hour(micros.checked_div(nodes).unwrap_or(micros));
+            PriceLimit { most, key: if nodes > 1 { format!("{key} for each of {nodes} machines") } else { key } }
         };
-        let own = terms.max_rate.map(|most| limit("limits.max_usd_per_hour", each(most)));
+        let own = terms.max_rate.map(|most| each(limit("limits.max_usd_per_hour", most)));
         let default_on_demand = default_max.filter(|_| own.is_none());
         let default_on_spot = default_on_demand.filter(|_| spot.is_none());
-        let ceiling = policy.ceiling().rate.map(|ceiling| PriceLimit { most: each(ceiling.most), ..ceiling });
+        let ceiling = policy.ceiling().rate.map(each);
         Self { spot, own, ceiling, default_on_spot, default_on_demand }
     }
 

@@ -3,6 +3,7 @@
 mod by_default;
 mod cpu_jobs;
 mod hardware;
+mod nodes;
 mod properties;
 
 use billing::price::SpotPrice;

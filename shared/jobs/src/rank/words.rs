@@ -139,9 +139,9 @@ pub(super) fn not_bought(rejected: &[RejectedPool<'_>]) -> String {
             };
             format!(
                 "every {kind} that is known is above its limit: the cheapest is {name} {where_} at {}, above {}, {}",
-                exact(rate),
+                show_exactly(rate),
                 limit.key,
-                exact(limit.most)
+                show_exactly(limit.most)
             )
         });
     let why: Vec<String> = above.into_iter().chain(unknown).collect();
@@ -152,8 +152,15 @@ pub(super) fn not_bought(rejected: &[RejectedPool<'_>]) -> String {
     }
 }
 
-pub(super) fn too_many(pools: &[&CapacityPool], most: u32, key: &str) -> String {
+pub(super) fn too_many(pools: &[&CapacityPool], nodes: u32, most: u32, key: &str) -> String {
     let fewest = pools.iter().min_by_key(|pool| (pool.gpus, &pool.instance_type));
+    if nodes > 1 {
+        let all = |pool: &&CapacityPool| {
+            format!("{nodes} × {} have {}", pool.instance_type, gpus(pool.gpus.saturating_mul(nodes)))
+        };
+        let fewest = fewest.map(all).unwrap_or_default();
+        return format!("{key} of the configuration lets all machines of a job have {most} at most, and {fewest}");
+    }
     let fewest = fewest.map(|pool| format!("{} has {}", pool.instance_type, gpus(pool.gpus))).unwrap_or_default();
     format!("{key} of the configuration lets a machine have {most} at most, and {fewest}")
 }
@@ -163,7 +170,7 @@ pub(super) fn gpus(count: u32) -> String {
 }
 
 /// Shows a price to the micro-USD: of two prices that are compared, both must be seen.
-fn exact(rate: Rate) -> String {
+pub(crate) fn show_exactly(rate: Rate) -> String {
     let usd_micros = rate.usd_micros_per_hour();
     let (usd, micros) = (usd_micros / 1_000_000, usd_micros % 1_000_000);
     let fraction = format!("{micros:06}");

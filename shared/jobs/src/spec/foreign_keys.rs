@@ -9,8 +9,8 @@ use crate::SpecMistake;
 /// Keys of `SkyPilot` ("Task YAML"), dstack (".dstack.yml reference"), Slurm (`sbatch`), Kubernetes and AWS Batch.
 const FOREIGN_KEYS: [(&[&str], &str); 17] = [
     (
-        &["nodes", "num_nodes", "node_count", "ntasks"],
-        "a job runs on one machine, and there are none of several; `[gpu] count` is the GPUs of that one",
+        &["num_nodes", "node_count", "nnodes", "ntasks"],
+        "write `[gpu]` with `nodes = 2` for two machines that run the command together; `count` is the GPUs of each",
     ),
     (&["accelerators", "accelerator"], "write `[gpu]` with `name = \"A10G\"` and `count = 1`"),
     (&["gpus", "gres", "gpus_per_node"], "write `[gpu]` with `count = 1`"),
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn keys_of_other_tools_get_our_word() {
         assert_snapshot!(check("command = \"a\"\nnum_nodes = 2\nuse_spot = true\n[resources]\naccelerators = \"A100:8\"\n[gpu]\naccelerators = 1\n"), @r#"
-        2 num_nodes: there is no key `num_nodes`: a job runs on one machine, and there are none of several; `[gpu] count` is the GPUs of that one
+        2 num_nodes: there is no key `num_nodes`: write `[gpu]` with `nodes = 2` for two machines that run the command together; `count` is the GPUs of each
         3 use_spot: there is no key `use_spot`: write `[spot]` with `enabled = true`, which is the default, or `false`
         4 resources: there is no key `resources`: write `[gpu]` for the GPUs, `[spot]` for how they are bought, and `[machine]` for the rest
         7 gpu.accelerators: there is no key `accelerators`: write `[gpu]` with `name = "A10G"` and `count = 1`
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn yaml_is_one_mistake_with_our_words() {
-        assert_snapshot!(check("# a task\nresources:\n  accelerators: A10G:1\n  use_spot: true\nnum_nodes: 2\nrun: |\n  python train.py\n"), @r#"2 : the document is YAML, and a job is described in TOML, such as `command = "python train.py"` and `[gpu]` with `count = 1`. For `resources`: write `[gpu]` for the GPUs, `[spot]` for how they are bought, and `[machine]` for the rest. For `accelerators`: write `[gpu]` with `name = "A10G"` and `count = 1`. For `use_spot`: write `[spot]` with `enabled = true`, which is the default, or `false`. For `num_nodes`: a job runs on one machine, and there are none of several; `[gpu] count` is the GPUs of that one. For `run`: write `command = "python train.py"`"#);
+        assert_snapshot!(check("# a task\nresources:\n  accelerators: A10G:1\n  use_spot: true\nnum_nodes: 2\nrun: |\n  python train.py\n"), @r#"2 : the document is YAML, and a job is described in TOML, such as `command = "python train.py"` and `[gpu]` with `count = 1`. For `resources`: write `[gpu]` for the GPUs, `[spot]` for how they are bought, and `[machine]` for the rest. For `accelerators`: write `[gpu]` with `name = "A10G"` and `count = 1`. For `use_spot`: write `[spot]` with `enabled = true`, which is the default, or `false`. For `num_nodes`: write `[gpu]` with `nodes = 2` for two machines that run the command together; `count` is the GPUs of each. For `run`: write `command = "python train.py"`"#);
         assert_snapshot!(check("---\ntype: task\ncommands:\n  - python train.py\n"), @r#"1 : the document is YAML, and a job is described in TOML, such as `command = "python train.py"` and `[gpu]` with `count = 1`. For `commands`: write `command = "python train.py"`"#);
         // TOML that is wrong is no YAML.
         assert_snapshot!(check("command = a: b\n"), @"1 command: string values must be quoted, expected literal string");

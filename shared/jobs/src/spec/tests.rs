@@ -1,6 +1,7 @@
 mod any;
 mod cpu_job;
 mod gpu_box;
+mod nodes;
 mod refused;
 mod refused_places;
 mod sized_model;

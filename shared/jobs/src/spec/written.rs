@@ -176,7 +176,7 @@ pub(super) struct RawMachine {
 
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
-    let sections: [(&str, &[&str]); 8] = [
+    let sections: [(&str, &[&str]); 9] = [
         (
             "",
             &[
@@ -198,7 +198,7 @@ fn every_key() -> Vec<String> {
                 "secrets",
             ],
         ),
-        ("gpu.", &["count", "name", "memory_gib_min", "types", "model"]),
+        ("gpu.", &["count", "nodes", "name", "memory_gib_min", "types", "model"]),
         (
             "gpu.model.",
             &[
@@ -218,6 +218,7 @@ fn every_key() -> Vec<String> {
                 "offload",
             ],
         ),
+        ("network.", &["efa", "placement"]),
         ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),
         (
             "limits.",

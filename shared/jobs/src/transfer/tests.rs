@@ -28,6 +28,16 @@ fn the_region_that_sends_sets_the_price() {
 }
 
 #[test]
+fn the_nodes_upload_a_step_together_and_each_restores_all_of_it() {
+    let alone = job(Some(10), &[]);
+    let four = JobTerms { gpu: crate::GpuSpec { nodes: 4, ..alone.gpu.clone() }, ..alone.clone() };
+    let [alone, four] = [alone, four].map(|terms| terms.transfer_cost(&"us-west-2".into()).unwrap());
+    assert_eq!(four.usd_per_hour, alone.usd_per_hour);
+    // One upload of $0.20, and a download of $0.20 by each of them.
+    assert_eq!((alone.usd_per_machine.usd(), four.usd_per_machine.usd()), (0.4, 1.0));
+}
+
+#[test]
 fn nothing_is_counted_at_home_or_without_a_size() {
     check_cost(Some(10), "us-east-1", None);
     check_cost(None, "us-west-2", None);

@@ -133,10 +133,10 @@ pub struct TeamConfig {
     pub notify_at_percent: Option<Vec<u16>>,
     /// Consequence if the team is over its budget.
     pub over_budget: Option<OverBudget>,
-    /// The most GPUs of one machine of the team's jobs, within that of `[jobs]`.
+    /// The most GPUs of all machines of one of the team's jobs, within that of `[jobs]`.
     #[serde(deserialize_with = "checks::gpus")]
     pub gpus_max: Option<u32>,
-    /// The most USD an hour that one machine of the team's jobs may cost, within that of `[jobs]`.
+    /// The most USD an hour that all machines of one of the team's jobs may cost, within that of `[jobs]`.
     #[serde(deserialize_with = "checks::usd_per_hour")]
     pub usd_per_hour_max: Option<f64>,
     /// The most boxes of one owner of the team that are up at once, within that of `[boxes]`, as the three after it.

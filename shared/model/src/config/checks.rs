@@ -101,7 +101,7 @@ pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f
     Err(serde::de::Error::custom(format!("{number} is not an amount; write USD, a number from 0 up")))
 }
 
-/// A price that a machine can have.
+/// A price that the machines of a job can have.
 pub(super) fn usd_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let number = f64::deserialize(deserializer)?;
     // A millionth of a dollar is the smallest that there is.
@@ -113,9 +113,10 @@ pub(super) fn usd_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     Err(serde::de::Error::custom(problem))
 }
 
-/// The GPUs of a machine; with 0 there are only CPU jobs. No instance type has more than 16 (EC2 instance types, "Accelerated computing").
+/// The GPUs of a job; with 0 there are only CPU jobs. It has at most 32 machines, and no instance type has more than 16 GPUs (EC2 instance types,
+/// "Accelerated computing").
 pub(super) fn gpus<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    WholeNumber::<u32, 0, 16>::deserialize(deserializer).map(|gpus| Some(gpus.0))
+    WholeNumber::<u32, 0, 512>::deserialize(deserializer).map(|gpus| Some(gpus.0))
 }
 
 /// Boxes of one owner; with 0 nobody brings one up.

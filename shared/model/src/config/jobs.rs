@@ -25,10 +25,10 @@ pub struct JobsConfig {
     pub ssh: bool,
     /// The owner of a job is notified once every GPU has been idle for so long.
     pub idle_after: IdleAfter,
-    /// The most GPUs of one machine of any job; a team may have fewer.
+    /// The most GPUs of all machines of any job together; a team may have fewer.
     #[serde(deserialize_with = "checks::gpus")]
     pub gpus_max: Option<u32>,
-    /// The most USD an hour that one machine of any job may cost; a team may have less.
+    /// The most USD an hour that all machines of any job may cost together; a team may have less.
     #[serde(deserialize_with = "checks::usd_per_hour")]
     pub usd_per_hour_max: Option<f64>,
     /// The reservation in USD above which the command asks a person before it submits a job.

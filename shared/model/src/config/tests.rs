@@ -146,7 +146,7 @@ fn idleness_of_jobs_is_notified_after_an_hour_or_as_the_account_or_the_team_says
 
 #[test]
 fn the_machines_of_jobs_have_a_ceiling() {
-    assert_snapshot!(refusal("[jobs]\ngpus_max = 17\n"), @"config/curfew.toml, line 2, column 12, key `jobs.gpus_max`: write a whole number from 0 to 16, not 17");
+    assert_snapshot!(refusal("[jobs]\ngpus_max = 513\n"), @"config/curfew.toml, line 2, column 12, key `jobs.gpus_max`: write a whole number from 0 to 512, not 513");
     assert_snapshot!(refusal("[teams.a]\nusd_per_hour_max = 0\n"), @"config/curfew.toml, line 2, column 20, key `teams.a.usd_per_hour_max`: 0 is not a price of a machine; write USD an hour, a number above 0, up to 1000000");
     assert_snapshot!(refusal("[jobs]\nconfirm_above_usd = -1\n"), @"config/curfew.toml, line 2, column 21, key `jobs.confirm_above_usd`: -1 is not a threshold; write a number from 0 up");
 }

@@ -91,9 +91,7 @@ impl Context<'_> {
         let learned = learn_usage(&[instance], &[], BTreeMap::new(), activity, self.policy, self.now);
         let usage = learned.usages.get(&instance.id);
         let explanation = explain(instance, usage, notices, self.policy, self.now)?;
-        let is_its_job =
-            |job: &&JobRow| job.instance.as_ref() == Some(&instance.id) && job.region == Some(instance.region.clone());
-        let measured = self.jobs.iter().find(is_its_job).map(|job| job.gpu);
+        let measured = self.jobs.iter().find_map(|job| job.gpu_of_instance(&instance.region, &instance.id));
         let asked = activity.last_inquiry(instance, self.now);
         let runs = instance.state == InstanceState::Running;
         let costs = if runs { price::rate(self.policy.prices.running_cost(instance)) } else { Some(Rate::ZERO) };

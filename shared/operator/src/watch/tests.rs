@@ -208,7 +208,7 @@ fn a_jobs_machine_shows_what_its_heartbeat_says() {
         let mut given = facts(ENFORCE, vec![machine.tag("curfew:expires-at", "2026-09-02T12:10:00Z").build()]);
         let job = running_job(|job| job.terms.finish_by = Some(time("2026-09-02T00:00:00Z")));
         given.job_states = JobStates(BTreeMap::from([(job.job.clone(), Some(job.clone()))]));
-        given.jobs = vec![WatchedJob { job, heartbeat: Some((time("2026-09-01T11:59:30Z"), beat(percent))) }];
+        given.jobs = vec![WatchedJob::alone(job, Some((time("2026-09-01T11:59:30Z"), beat(percent))))];
         let shown = dashboard(given);
         let (row, job) = (&shown.instances[0], &shown.jobs[0]);
         assert_eq!([row.gpu.describe(shown.at), job.gpu.describe(shown.at)], [expect, expect]);
@@ -223,6 +223,31 @@ fn a_jobs_machine_shows_what_its_heartbeat_says() {
     check(Some(97.0), "97 % 11:59");
     check(Some(0.0), "0 % 11:59");
     check(None, "unknown");
+}
+
+#[test]
+fn each_machine_of_a_gang_shows_its_own_use_and_the_job_is_one_row() {
+    let machine =
+        |id: &str| instance().id(id).tag("curfew:job", "vision/llama-0123abcd").tag("curfew:attempt", "2").build();
+    let mut given = facts(ENFORCE, vec![machine("i-0abc"), machine("i-1"), machine("i-2")]);
+    let job = running_job(|job| {
+        if let ::jobs::Phase::Running(placed) = &mut job.phase {
+            placed.members = vec!["i-1".into(), "i-2".into()];
+        }
+    });
+    given.job_states = JobStates(BTreeMap::from([(job.job.clone(), Some(job.clone()))]));
+    let beat = |percent| (time("2026-09-01T11:59:30Z"), beat(Some(percent)));
+    let nodes = NodeHeartbeats::from([(0, beat(97.0)), (1, beat(3.0))]);
+    given.jobs = vec![WatchedJob { job, heartbeat: None, nodes }];
+    let shown = dashboard(given);
+    let of = |id: &str| {
+        let row = shown.instances.iter().find(|row| row.instance.as_str() == id).unwrap();
+        (row.gpu.describe(shown.at), row.outlook.describe(shown.at).starts_with("ends with its job"))
+    };
+    assert_eq!([of("i-0abc"), of("i-1"), of("i-2")].map(|(gpu, _)| gpu), ["97 % 11:59", "3 % 11:59", "unknown"]);
+    let [row] = shown.jobs.as_slice() else { panic!("{:?}", shown.jobs) };
+    assert_eq!((row.describe_type().as_str(), row.gpu.describe(shown.at).as_str()), ("3 × g5.xlarge", "97 % 11:59"));
+    assert_eq!((row.members.len(), row.heartbeat_at), (2, Some(time("2026-09-01T11:59:30Z"))));
 }
 
 #[test]

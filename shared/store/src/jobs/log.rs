@@ -20,6 +20,31 @@ const START: &str = "start";
 const STORED: &str = "stored";
 const PARTS: &str = "parts";
 
+/// The name of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogName<'a> {
+    pub job: &'a JobId,
+    pub attempt: u32,
+    /// The node of a gang; `None`: the attempt has one machine.
+    pub node: Option<Node>,
+}
+
+impl LogName<'_> {
+    fn key(&self) -> String {
+        match self.node {
+            Some(node) => node_log_key(self.job, self.attempt, node),
+            None => document_key(self.job, JobDocument::Log(self.attempt)),
+        }
+    }
+
+    fn part_key(&self, number: u32) -> String {
+        match self.node {
+            Some(node) => node_log_part_key(self.job, self.attempt, node, number),
+            None => document_key(self.job, JobDocument::LogPart(self.attempt, number)),
+        }
+    }
+}
+
 /// The end of a log. Positions count the bytes of the whole log. The machine wrote all of it, so any position may be wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogTail {
@@ -48,65 +73,32 @@ impl LogPart {
     }
 }
 
-/// The log of an attempt, or of one node of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogPlace {
-    pub job: JobId,
-    pub attempt: u32,
-    /// Number of the node; `None` if the attempt has one machine.
-    pub node: Option<Node>,
-}
-
-impl LogPlace {
-    fn tail_key(&self) -> String {
-        match self.node {
-            Some(node) => node_log_key(&self.job, self.attempt, node),
-            None => document_key(&self.job, JobDocument::Log(self.attempt)),
-        }
-    }
-
-    fn part_key(&self, part: u32) -> String {
-        match self.node {
-            Some(node) => node_log_part_key(&self.job, self.attempt, node, part),
-            None => document_key(&self.job, JobDocument::LogPart(self.attempt, part)),
-        }
-    }
-}
-
 impl Store {
     /// Writes the end of a log.
     ///
     /// # Errors
     /// If S3 refused.
-    pub async fn write_log(&self, place: &LogPlace, tail: LogTail) -> Result<(), StoreError> {
+    pub async fn write_log(&self, log: LogName<'_>, tail: LogTail) -> Result<(), StoreError> {
         let LogTail { bytes, start, stored, parts } = tail;
         let metadata = [(START, start.to_string()), (STORED, stored.to_string()), (PARTS, parts.to_string())];
-        self.write_text(&place.tail_key(), bytes, WriteCondition::None, metadata.into()).await
+        self.write_text(&log.key(), bytes, WriteCondition::None, metadata.into()).await
     }
 
     /// Writes a part of a log, which never changes.
     ///
     /// # Errors
     /// [`StoreError::Lost`] if there is another part of that number, even one with equal bytes of another position; otherwise if S3 refused.
-    pub async fn write_log_part(&self, place: &LogPlace, number: u32, part: LogPart) -> Result<(), StoreError> {
+    pub async fn write_log_part(&self, log: LogName<'_>, number: u32, part: LogPart) -> Result<(), StoreError> {
         let metadata = [(START, part.start.to_string())];
-        self.write_text(&place.part_key(number), part.bytes, WriteCondition::StillAt(None), metadata.into()).await
-    }
-
-    /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
-    ///
-    /// # Errors
-    /// If S3 refused, or it is larger than 16 MiB.
-    pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        self.read_log_tail(&LogPlace { job: job.clone(), attempt, node: None }).await
+        self.write_text(&log.part_key(number), part.bytes, WriteCondition::StillAt(None), metadata.into()).await
     }
 
     /// The end of a log, as its agent last uploaded it; `None` if it never did.
     ///
     /// # Errors
-    /// As [`Store::read_log`].
-    pub async fn read_log_tail(&self, place: &LogPlace) -> Result<Option<LogTail>, StoreError> {
-        let object = self.bucket.get(&place.tail_key(), BYTES_MAX).await?;
+    /// If S3 refused, or it is larger than 16 MiB.
+    pub async fn read_log(&self, log: LogName<'_>) -> Result<Option<LogTail>, StoreError> {
+        let object = self.bucket.get(&log.key(), BYTES_MAX).await?;
         Ok(object.map(|object| LogTail {
             start: number(&object.metadata, START),
             stored: number(&object.metadata, STORED),
@@ -115,45 +107,29 @@ impl Store {
         }))
     }
 
-    /// The end of all that an agent uploaded of an attempt's log. If it stopped between a part and the tail, that is the part. `None` if it
+    /// The end of all that an agent uploaded of a log. If it stopped between a part and the tail, that is the part. `None` if it
     /// uploaded nothing.
     ///
     /// # Errors
     /// If S3 refused, or an object is larger than 16 MiB.
-    pub async fn read_log_end(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
-        self.read_end_of(&LogPlace { job: job.clone(), attempt, node: None }).await
-    }
-
-    /// The end of all that an agent uploaded of a log, as [`Store::read_log_end`].
-    ///
-    /// # Errors
-    /// As [`Store::read_log_end`].
-    pub async fn read_end_of(&self, place: &LogPlace) -> Result<Option<LogTail>, StoreError> {
-        let mut end = self.read_log_tail(place).await?;
+    pub async fn read_log_end(&self, log: LogName<'_>) -> Result<Option<LogTail>, StoreError> {
+        let mut end = self.read_log(log).await?;
         loop {
             let number = end.as_ref().map_or(0, |end| end.parts);
             if number >= LOG_PARTS_MAX {
                 return Ok(end);
             }
-            let Some(part) = self.read_part_of(place, number).await? else { return Ok(end) };
+            let Some(part) = self.read_log_part(log, number).await? else { return Ok(end) };
             end = Some(LogTail { stored: part.end(), start: part.start, bytes: part.bytes, parts: number + 1 });
         }
-    }
-
-    /// A part of an attempt's log; `None` if there is none of that number.
-    ///
-    /// # Errors
-    /// If S3 refused, or it is larger than 16 MiB.
-    pub async fn read_log_part(&self, job: &JobId, attempt: u32, part: u32) -> Result<Option<LogPart>, StoreError> {
-        self.read_part_of(&LogPlace { job: job.clone(), attempt, node: None }, part).await
     }
 
     /// A part of a log; `None` if there is none of that number.
     ///
     /// # Errors
-    /// As [`Store::read_log_part`].
-    pub async fn read_part_of(&self, place: &LogPlace, part: u32) -> Result<Option<LogPart>, StoreError> {
-        let object = self.bucket.get(&place.part_key(part), BYTES_MAX).await?;
+    /// If S3 refused, or it is larger than 16 MiB.
+    pub async fn read_log_part(&self, log: LogName<'_>, part: u32) -> Result<Option<LogPart>, StoreError> {
+        let object = self.bucket.get(&log.part_key(part), BYTES_MAX).await?;
         Ok(object.map(|object| LogPart { start: number(&object.metadata, START), bytes: object.bytes }))
     }
 

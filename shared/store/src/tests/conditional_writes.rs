@@ -52,7 +52,7 @@ fn month() -> CalendarMonth {
 async fn write_log_part(store: &Store) -> Result<(), StoreError> {
     store
         .write_log_part(
-            &LogPlace { job: id(), attempt: 1, node: None },
+            LogName { job: &id(), attempt: 1, node: None },
             0,
             LogPart { bytes: b"begun".to_vec(), start: 0 },
         )

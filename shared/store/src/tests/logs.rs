@@ -19,7 +19,7 @@ fn absent() -> Headed {
 
 async fn check_end(answers: Vec<Headed>, expect: Option<LogTail>) {
     let (store, served) = server_of_headers(answers);
-    assert_eq!(store.read_log_end(&id(), 1).await, Ok(expect));
+    assert_eq!(store.read_log_end(LogName { job: &id(), attempt: 1, node: None }).await, Ok(expect));
     served.join().unwrap();
 }
 
@@ -36,6 +36,19 @@ async fn the_end_of_a_log_is_the_tail_or_a_part_that_came_after_it() {
     check_end(vec![absent(), absent()], None).await;
     let forged = LogTail { bytes: b"two\nthree\n".to_vec(), start: 0, stored: 0, parts: u32::MAX };
     check_end(vec![tail(&[("parts", "4294967295")])], Some(forged)).await;
+}
+
+#[tokio::test]
+async fn each_node_of_a_gang_has_a_log() {
+    let (store, served) = server_of_headers(vec![found(&[("start", "4"), ("parts", "1")], "two\n"), absent()]);
+    let log = LogName { job: &id(), attempt: 2, node: Some(3) };
+    let expect = LogTail { bytes: b"two\n".to_vec(), start: 4, stored: 0, parts: 1 };
+    assert_eq!(store.read_log_end(log).await, Ok(Some(expect)));
+    let requests = served.join().unwrap();
+    for (request, name) in requests.iter().zip(["log", "log.1"]) {
+        let key = format!("GET /curfew/attempts/vision/llama-1a2b3c4d/2/nodes/3/{name}?");
+        assert!(request.starts_with(&key), "{request}");
+    }
 }
 
 async fn is_followed(seconds_ago: i64) -> bool {
