@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Hosts:
         self.aws, self.folder, self.hurry = aws, Path(folder), hurry
         self.user = isolation.user(self.isolation)
         self.have_network = True  # of machines that boot for the first time from now on
+        self.boots: Callable[[dict[str, Any]], bool] = lambda machine: True  # whether a new machine boots, as of `LocalAws.machines`
         self.more_tools: tuple[str, ...] = ()  # which those find beside the usual commands
         self.disks: Disks | None = None  # of boxes, from `have_disks` on
         self._clock, self._sockets_in = clock, sockets
@@ -139,7 +141,7 @@ class Hosts:
             self._slow.add(region)
             self.aws.hold_ends(region)
         known = self._machines.get(instance)
-        if known is None and machine["has_user_data"] and state in ("pending", "running"):
+        if known is None and machine["has_user_data"] and state in ("pending", "running") and self.boots(machine):
             self._boot(machine)
         elif known is None:
             if state in ("shutting-down", "stopping"):

@@ -95,9 +95,11 @@ def _of(machine: dict[str, Any]) -> dict[str, str]:
     instance, region, zone = machine["id"], machine["region"], machine["zone"]
     document = {"accountId": ACCOUNT, "availabilityZone": zone, "instanceId": instance, "instanceType": machine["type"], "region": region}
     return {
+        "/latest/meta-data/ami-launch-index": str(machine["launch_index"]),
         "/latest/meta-data/instance-id": instance,
         "/latest/meta-data/instance-type": machine["type"],
         "/latest/meta-data/instance-life-cycle": machine["lifecycle"],
+        "/latest/meta-data/local-ipv4": machine["address"],
         "/latest/meta-data/placement/region": region,
         "/latest/meta-data/placement/availability-zone": zone,
         "/latest/dynamic/instance-identity/document": json.dumps(document, indent=2),

@@ -13,6 +13,8 @@ What moto 5.2.5 gets wrong and this package corrects:
     machine_images.py).
   - Filters of DescribeInstanceTypes and DescribeInstanceTypeOfferings know no wildcards, and neither has pages
     (instance_type_corrections.py).
+  - RunInstances ignores card and type of network interfaces, gives a profile to the first instance alone, and answers in the order of the
+    launch index, as DescribeInstances does; DeleteSecurityGroup lets go what an instance has (interface_corrections.py, ec2_corrections.py).
   - Instances are gone at once, are never interrupted, and never shut themselves down (lifecycle.py).
   - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance (ec2_corrections.py, spot.py).
   - StopInstances stops one-time Spot and instance-store instances, and terminated ones; StartInstances starts
@@ -41,7 +43,7 @@ What moto 5.2.5 gets wrong and this package corrects:
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
-What moto does not have, and this package does: the Deep Learning AMIs and their public parameters (machine_images.py),
+What moto does not have, and this package does: placement groups (placement_groups.py), the Deep Learning AMIs and their public parameters (machine_images.py),
 CloudFormation stacks and the roles that they make (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
 Savings Plans and Reserved Instances (commitments.py), SageMaker and the tags and scalable targets of its resources (sagemaker.py), capacity
 reservations and FSx file systems to look at (capacity_reservations.py, file_systems.py), associations of Systems Manager (ssm_associations.py),

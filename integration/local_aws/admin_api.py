@@ -104,6 +104,9 @@ class BackDoor:
                 "lifecycle": instance.lifecycle or "on-demand",
                 "type": instance.instance_type,
                 "zone": instance.availability_zone,
+                "address": instance.private_ip_address,
+                "launch_index": instance.ami_launch_index,
+                "launched_together": len(reservation.instances),
                 "has_user_data": bool(instance.user_data),
             }
             for region, backend in ec2_backends[DEFAULT_ACCOUNT_ID].items()

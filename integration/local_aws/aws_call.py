@@ -39,6 +39,7 @@ class AwsCall:
     resources: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()  # the IAM actions that the call needs
     metrics_asked: int = 0  # GetMetricData: what CloudWatch would bill
+    instances_asked: tuple[int, int] | None = None  # RunInstances: MinCount and MaxCount
 
     @property
     def action(self) -> str:
@@ -107,7 +108,14 @@ def _query(service: str, region: str, form: dict[str, str]) -> AwsCall:
         tuple(named[:_RESOURCES_MAX]),
         tuple(permissions),
         len(queries),
+        (_count(form, "MinCount"), _count(form, "MaxCount")) if operation == "RunInstances" else None,
     )
+
+
+def _count(form: dict[str, str], name: str) -> int:
+    """0 where it is no number, which is a violation of AWS's model."""
+    text = form.get(name, "1")
+    return int(text) if text.isdigit() else 0
 
 
 def _structured(service: str, operation: str, region: str, protocol: str, body: dict[str, Any]) -> AwsCall:

@@ -21,6 +21,7 @@ class RecordedCall:
     at: float  # seconds since the epoch, when it arrived
     resources: tuple[str, ...]
     metrics_asked: int
+    instances_asked: tuple[int, int] | None = None  # RunInstances: MinCount and MaxCount
     authorized_on: tuple[str, ...] = ()  # SES: the ARNs that its permission has to cover
     invocation: str | None = None  # the same for each attempt of the SDK at one call
     access_key: str | None = None  # by whose credentials it was signed
@@ -77,6 +78,7 @@ class Ledger:
             time.time(),
             call.resources,
             call.metrics_asked,
+            call.instances_asked,
             ses_permissions.resources_of_mail(request, call.region) if call.action == "ses:SendEmail" else (),
             request.invocation,
             request.access_key,

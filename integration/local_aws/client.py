@@ -87,8 +87,8 @@ class LocalAws:
     # Recorded calls
 
     def calls(self, action: str | None = None, region: str | None = None) -> list[dict[str, Any]]:
-        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, authorized_on,
-        invocation, access_key, fault, status."""
+        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, instances_asked,
+        authorized_on, invocation, access_key, fault, status."""
         return [
             call
             for call in self.recorded()["calls"]

@@ -19,7 +19,7 @@ from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses.instances import InstanceResponse
 
-from . import ebs_corrections, lifecycle, spot
+from . import ebs_corrections, interface_corrections, lifecycle, placement_groups, spot
 
 _STARTABLE = ("stopped", "running", "pending")
 _STOPPABLE = ("pending", "running", "stopping", "stopped")
@@ -29,6 +29,7 @@ _MORE_FILTERS = {
     "spot-instance-request-id": "spot_instance_request_id",
     "root-device-type": "root_device_type",
     "reason": "state_transition_reason",
+    "placement-group-name": "placement_group_name",
 }
 
 _moto_start = EC2Backend.start_instances
@@ -48,6 +49,7 @@ def apply(regions: tuple[str, ...]) -> None:
     EC2Backend.describe_regions = _described_regions(regions)
     InstanceResponse.run_instances = _run_instances
     Instance.instance_lifecycle = property(lambda instance: instance.lifecycle)
+    Instance.placement_group_name = property(lambda instance: instance.placement.group_name)
     TaggedEC2Resource.get_tags = _get_tags
     ec2_utils.filter_dict_attribute_mapping.update(_MORE_FILTERS)
     ec2_utils.instance_value_in_filter_values = passes_filter
@@ -130,13 +132,27 @@ def _described_regions(regions: tuple[str, ...]) -> Any:
 
 
 def _run_instances(response: InstanceResponse) -> ActionResult:
+    backend, group = response.ec2_backend, response._get_param("Placement.GroupName")
+    asked = {name: response._get_param(name) or [] for name in ("NetworkInterfaces", "SecurityGroupIds", "SubnetId")}
+    interface_corrections.check_launch(backend, asked, response._get_param("InstanceType"))
+    if group:
+        subnet = asked["SubnetId"] or next((one["SubnetId"] for one in asked["NetworkInterfaces"] if "SubnetId" in one), None)
+        zone = backend.get_subnet(subnet).availability_zone if subnet else response._get_param("Placement.AvailabilityZone")
+        placement_groups.check_launch(backend, group, zone)
     result = _moto_run_instances(response)
+    launched = result.result.instances
     market = response._get_param("InstanceMarketOptions", {})
-    for instance in result.result.instances:
+    profile = backend.iam_instance_profile_associations.get(launched[0].id)
+    for instance in launched:
+        instance.placement.group_name = group or ""
         instance.disable_api_termination = bool(response._get_param("DisableApiTermination"))
+        if profile is not None and instance is not launched[0]:
+            backend.associate_iam_instance_profile(instance.id, iam_instance_profile_name=profile.iam_instance_profile.name)
         if market.get("MarketType") == "spot":
             options = market.get("SpotOptions", {})
             spot.attach_request(instance, options.get("SpotInstanceType", "one-time"), options)
+    # EC2's answers are not in the order of the launch index (joaquincasares/cassandralauncher#10).
+    launched.sort(key=lambda instance: (instance.ami_launch_index % 2 == 0, instance.ami_launch_index))
     return result
 
 

@@ -2,7 +2,7 @@
 
 Source: "RunInstances" and "Error codes for the Amazon EC2 API" (EC2 API Reference); "Amazon EC2 instance type quotas"
 (Amazon EC2 Instance Types guide): quotas count vCPUs of running instances by family and by how they are bought, and
-what is shutting down still holds its own. Messages are those that people quote from real answers.
+what is shutting down still holds its own. A launch of several is all or nothing. Messages are those that people quote from real answers.
 
 Profiles, the size of user data and the length of a token are always looked at; AMIs, types and zones never: tests launch
 unregistered parameters. Capacity, and quotas that are enforced, are endless until a test sets them.
@@ -64,6 +64,7 @@ class Asked:
     zone: str
     instance_type: str
     lifecycle: str
+    count: int
 
 
 class Launches:
@@ -94,19 +95,19 @@ class Launches:
         asked = _asked(call.region, form)
         pool = next((pool for pool in self._pools if pool.has(asked)), None)
         refusal = _of_parameters(asked, form) or self._of_quota(asked) or _of_price(asked, form)
-        if refusal is None and pool is not None and pool.left <= 0:
+        if refusal is None and pool is not None and pool.left < asked.count:
             refusal = _no_capacity(asked)
         if refusal is not None:
             return error_response(call, *refusal)
         answer = act()
         if pool is not None and answer.status == 200:
-            pool.left -= 1
+            pool.left -= asked.count
         return answer
 
     def _of_quota(self, asked: Asked) -> Refusal | None:
         code = quota_code(asked.instance_type, asked.lifecycle)
         limit = self._quotas.get((asked.region, code or ""))
-        if limit is None or _held(asked.region, code) + _vcpus(asked.instance_type) <= limit:
+        if limit is None or _held(asked.region, code) + asked.count * _vcpus(asked.instance_type) <= limit:
             return None
         if asked.lifecycle == "spot":
             return 400, "MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"
@@ -132,7 +133,7 @@ def quota_code(instance_type: str, lifecycle: str) -> str | None:
 def _asked(region: str, form: dict[str, str]) -> Asked:
     zone = zone_named(region, form) or f"{region}a"
     lifecycle = "spot" if form.get("InstanceMarketOptions.MarketType") == "spot" else "on-demand"
-    return Asked(region, zone, form.get("InstanceType", "m1.small"), lifecycle)
+    return Asked(region, zone, form.get("InstanceType", "m1.small"), lifecycle, int(form.get("MinCount", 1)))
 
 
 def _of_parameters(asked: Asked, form: dict[str, str]) -> Refusal | None:

@@ -31,9 +31,11 @@ from . import (
     file_systems,
     identity_corrections,
     instance_type_corrections,
+    interface_corrections,
     invocations,
     launch_refusals,
     machine_images,
+    placement_groups,
     policy_simulator,
     sagemaker,
     sns_corrections,
@@ -63,6 +65,8 @@ class Proxy:
         ebs_listing.apply()
         volume_attachments.apply()
         instance_type_corrections.apply()
+        interface_corrections.apply()
+        placement_groups.apply()
         machine_images.apply()
         tag_corrections.apply()
         cloudwatch_metrics.apply()

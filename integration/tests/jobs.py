@@ -103,8 +103,21 @@ class Job:
     @property
     def machine(self) -> str:
         """The instance that it runs on."""
+        return self._placed()["instance"]
+
+    @property
+    def machines(self) -> list[str]:
+        """The instances of its nodes, by number."""
+        return [self._placed()["instance"], *self._placed().get("members", [])]
+
+    @property
+    def launch(self) -> str:
+        """Of a job on several machines: the folder of their documents."""
+        return self._placed()["launch"]
+
+    def _placed(self) -> dict[str, Any]:
         phase = self.phase
-        return phase["machine"]["instance"] if "machine" in phase else phase["instance"]
+        return phase.get("machine", phase)
 
     @property
     def is_active(self) -> bool:

@@ -24,14 +24,18 @@ pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are pr
 HURRY = 50
 
 
-def launch(aws: LocalAws, hosts: Hosts, script: str) -> Host:
-    """A machine whose user data run this script once."""
+def launch_all(aws: LocalAws, script: str, count: int) -> list[str]:
+    """Machines whose user data run this script once."""
     user_data = MIMEMultipart("mixed")
     for kind, text in (("cloud-boothook", ""), ("x-shellscript", script)):
         user_data.attach(MIMEText(f"#!/bin/sh\n{text}\n", kind, "us-ascii"))
-    asked = {"ImageId": "ami-0123456789abcdef0", "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
-    launched = aws.client("ec2").run_instances(**asked, UserData=user_data.as_bytes())
-    return hosts.wait_for(launched["Instances"][0]["InstanceId"])
+    asked = {"ImageId": "ami-0123456789abcdef0", "InstanceType": "g5.xlarge", "MinCount": count, "MaxCount": count}
+    launched = aws.client("ec2").run_instances(**asked, UserData=user_data.as_bytes())["Instances"]
+    return [one["InstanceId"] for one in sorted(launched, key=lambda one: one["AmiLaunchIndex"])]
+
+
+def launch(aws: LocalAws, hosts: Hosts, script: str) -> Host:
+    return hosts.wait_for(launch_all(aws, script, 1)[0])
 
 
 @pytest.mark.parametrize("kind", [None, PROCESSES], ids=["the best", PROCESSES])
@@ -61,6 +65,51 @@ def test_machines_end_with_the_process_of_the_tests(tmp_path: Path) -> None:
         harness.wait()
         wait_for(lambda: not pids & set(processes.running()), 120, lambda: f"these still run: {pids & set(processes.running())}")
         wait_for(lambda: not Path(sockets).exists(), 120, lambda: f"{sockets} is left")
+
+
+TELLS_ITS_PLACE = """
+metadata=http://169.254.169.254/latest
+token=$(curl -s -X PUT $metadata/api/token -H "X-aws-ec2-metadata-token-ttl-seconds: 60")
+for path in ami-launch-index local-ipv4 instance-id; do
+    echo "$path: $(curl -s $metadata/meta-data/$path -H "X-aws-ec2-metadata-token: $token")"
+done
+cut -f 1,2,8 /proc/net/route
+(while true; do date +%s%N > $CURFEW_ROOT/alive; sleep 0.01; done) > /dev/null 2>&1 &
+"""
+
+
+def test_machines_of_one_launch_are_machines_of_their_own(aws: LocalAws, tmp_path: Path) -> None:
+    with Hosts(aws, tmp_path / "hosts", HURRY) as hosts:
+        if hosts.isolation == PROCESSES:
+            pytest.skip(hosts.why_not_better)
+        instances = launch_all(aws, TELLS_ITS_PLACE, 2)
+        machines = [hosts.wait_for(one) for one in instances]
+        for index, (instance, host) in enumerate(zip(instances, machines)):
+            assert "lo\t00000000\t00000000" in host.console(), "a default route"
+            told = {"ami-launch-index": index, "local-ipv4": aws.instance(instance)["PrivateIpAddress"], "instance-id": instance}
+            assert [line for line in (f"{path}: {value}" for path, value in told.items()) if line not in host.console().splitlines()] == []
+        frozen, other = machines
+
+        def beat(host: Host) -> str:
+            return (host.root / "alive").read_text()
+
+        def goes_on(host: Host) -> None:
+            before = beat(host)
+            wait_for(lambda: beat(host) not in ("", before), 120, host.console)
+
+        for host in machines:
+            wait_for((host.root / "alive").exists, 120, host.console)
+        frozen.freeze()
+        stands_at = beat(frozen)
+        goes_on(other), goes_on(other)
+        assert beat(frozen) == stands_at and frozen.is_on
+        frozen.thaw()
+        goes_on(frozen)
+        frozen.freeze()
+        aws.client("ec2").terminate_instances(InstanceIds=[frozen.id])
+        frozen.wait_until_dark()
+        assert frozen.ended_by == "plug" and other.is_on, "EC2 switches off what does not shut down"
+        goes_on(other)
 
 
 ABANDONED = """

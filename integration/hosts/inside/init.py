@@ -387,7 +387,7 @@ def main() -> None:
     _prepare(Path(told["root"]), told["disk"])
     if told["isolation"] == "namespaces":
         _mount(told)
-        listening = network.listeners(told["port"])
+        listening = network.listeners(told["port"], told["address"])
         socket.send_fds(harness, [json.dumps({"listens": True}).encode()], [one.fileno() for one in listening])
         for one in listening:
             one.close()
