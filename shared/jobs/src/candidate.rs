@@ -6,6 +6,7 @@ use model::money::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::TransferCost;
+use crate::spec::is_zero;
 
 /// Every way to launch a job, best first, and what a launch needs to know. It is in the state before the first try, so that a try that is
 /// repeated says exactly what it said before.
@@ -62,6 +63,9 @@ pub struct Candidate {
     /// Cost of its checkpoints, where it is not in the bucket's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferCost>,
+    /// The vCPUs of each machine of a gang; 0 for a single machine, whose quota EC2 itself compares.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub vcpus: u32,
 }
 
 /// The market on which an instance is bought.

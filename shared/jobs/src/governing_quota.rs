@@ -44,6 +44,17 @@ pub fn governing_quota(candidate: &Candidate, listed: Result<&[ListedQuota], &st
     }
 }
 
+/// Explains why a quota grants too few vCPUs for all machines of a gang, whatever else runs; `None` if it grants enough, or that is not known.
+#[must_use]
+pub fn too_few_vcpus(candidate: &Candidate, nodes: u8, listed: &[ListedQuota]) -> Option<(QuotaCode, String)> {
+    let wanted = candidate.vcpus.checked_mul(u32::from(nodes))?;
+    let ListedQuota { code, vcpus, .. } = closest(listed, &candidate.instance_type, market(candidate.lifecycle))?;
+    (f64::from(wanted) > *vcpus).then(|| {
+        let each = candidate.vcpus;
+        (QuotaCode(code.clone()), format!("{nodes} × {each} = {wanted} vCPUs of {code}, {vcpus} granted"))
+    })
+}
+
 /// Returns the quota by the table.
 pub(super) fn tabled_quota(instance_type: &TypeName, lifecycle: Lifecycle) -> Option<QuotaCode> {
     quota::code(instance_type, market(lifecycle)).map(|code| QuotaCode(code.to_owned()))
@@ -111,6 +122,22 @@ fn family_of_class(class: &str, market: PurchaseMarket) -> Option<String> {
 mod tests {
     use super::*;
     use crate::next::tests::fixture::{noon_plus, ranking};
+
+    #[test]
+    fn a_gang_needs_the_vcpus_of_all_its_machines() {
+        let candidate =
+            Candidate { vcpus: 48, instance_type: "g6.12xlarge".into(), ..ranking(noon_plus(0)).candidates[0].clone() };
+        let granted = |vcpus| ListedQuota {
+            code: "L-3819A6DF".to_owned(),
+            name: "All G and VT Spot Instance Requests".to_owned(),
+            usage_class: None,
+            vcpus,
+        };
+        let refused = |nodes, vcpus| too_few_vcpus(&candidate, nodes, &[granted(vcpus)]).map(|(_, why)| why);
+        assert_eq!(refused(4, 96.0).as_deref(), Some("4 × 48 = 192 vCPUs of L-3819A6DF, 96 granted"));
+        assert_eq!((refused(2, 96.0), refused(4, f64::NAN)), (None, None));
+        assert_eq!(too_few_vcpus(&candidate, 4, &[]), None);
+    }
 
     /// Quotas as AWS lists them in 2026: name, code, class of the usage metric.
     const LISTED: [(&str, &str, &str); 9] = [

@@ -92,7 +92,7 @@ pub use facts::{EffectResult, JobFacts, LaunchResult, MachineObservation, Machin
 pub use find::resolve_job_name;
 pub use footprint::{ExpectedFootprint, job_footprint};
 pub use gang_estimate::GangEstimate;
-pub use governing_quota::{ListedQuota, governing_quota};
+pub use governing_quota::{ListedQuota, governing_quota, too_few_vcpus};
 pub use gpu_type::{check_gpu_name, check_gpu_type, check_size, normalize_gpu_name};
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;

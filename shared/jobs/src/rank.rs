@@ -146,7 +146,7 @@ pub fn rank(
     } else {
         chosen(found, Ranking::MAX)
     };
-    Ok(Ranking { left_out, ..ranking(&kept, images, now) })
+    Ok(Ranking { left_out, ..ranking(terms, &kept, images, now) })
 }
 
 /// The pools with their prices, in each way in which they can be bought; of the others why not.
@@ -313,7 +313,7 @@ fn chosen(priced: Vec<PricedPool<'_>>, max: usize) -> Vec<PricedPool<'_>> {
 }
 
 /// Makes the ranking, with only those images that one of the chosen pools boots.
-fn ranking(chosen: &[PricedPool<'_>], images: Vec<(Region, MachineImage)>, at: Timestamp) -> Ranking {
+fn ranking(terms: &JobTerms, chosen: &[PricedPool<'_>], images: Vec<(Region, MachineImage)>, at: Timestamp) -> Ranking {
     let mut kept: Vec<(Region, MachineImage)> = Vec::new();
     let mut candidates = Vec::new();
     for PricedPool { pool, lifecycle, rate, rate_max, transfer } in chosen {
@@ -335,6 +335,7 @@ fn ranking(chosen: &[PricedPool<'_>], images: Vec<(Region, MachineImage)>, at: T
             quota: tabled_quota(&pool.instance_type, *lifecycle),
             image,
             transfer: *transfer,
+            vcpus: if terms.is_gang() { pool.vcpus } else { 0 },
         });
     }
     Ranking {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jobs::team_access::check_image;
 use jobs::{
     Candidate, CapacityPool, JobTerms, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage,
-    MachineKind, MachineSpec, TypeOfferings, ZoneSubnets, governing_quota, image_source,
+    MachineKind, MachineSpec, TypeOfferings, ZoneSubnets, governing_quota, image_source, too_few_vcpus,
 };
 use model::config::Config;
 use model::id::{Region, ResourceId, TeamName, TypeName};
@@ -102,6 +102,18 @@ impl AnswerCache {
     /// If Service Quotas does not list them.
     pub async fn quotas(&self, cloud: &impl JobCloud, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
         self.quotas.get_or_ask(region.clone(), Box::pin(cloud.list_quotas(region))).await
+    }
+
+    /// The refusal of a gang that no quota has room for; `None` if one may have, or that is not known.
+    pub async fn find_too_few_vcpus(
+        &self,
+        cloud: &impl JobCloud,
+        candidate: &Candidate,
+        nodes: u8,
+    ) -> Option<LaunchResult> {
+        let listed = self.quotas(cloud, &candidate.region).await.ok()?;
+        let (quota, why) = too_few_vcpus(candidate, nodes, &listed)?;
+        Some(LaunchResult::Quota(why, Some(quota)))
     }
 
     /// Launches, and returns the result. The same order can be repeated to learn the result of the first.

@@ -96,7 +96,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 found => found,
             };
         }
-        let answer = self.request_machine(job, launch).await;
+        // Between a warning and the next launch every call counts.
+        let asks_quota = is_first_ask && job.terms.is_gang() && job.machines == 0;
+        let find = self.asked.find_too_few_vcpus(self.run.cloud, candidate, job.terms.gpu.nodes);
+        let too_few = if asks_quota { Box::pin(find).await } else { None };
+        let answer = match too_few {
+            Some(refused) => refused,
+            None => self.request_machine(job, launch).await,
+        };
         if is_first_ask {
             self.refusals(|refusals| refusals.record(candidate, &answer, self.now()));
         }

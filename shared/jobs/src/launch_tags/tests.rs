@@ -46,6 +46,7 @@ fn launch() -> LaunchRequest {
             quota: None,
             image: 0,
             transfer: None,
+            vcpus: 0,
         },
         image: MachineImage {
             ami: "ami-1".into(),
