@@ -170,7 +170,7 @@ RELEASE_PROGRAM = PYTHONPATH=deploy $(VENV_LINT)/bin/python -m release
 
 template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
-	for beside in deploy/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
+	for beside in deploy/*.yaml deploy/organization/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
 	$(RELEASE_PROGRAM) template --out target/packaged
 	$(VENV_LINT)/bin/cfn-lint --include-checks I --template target/packaged/curfew.json
