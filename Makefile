@@ -68,7 +68,7 @@ PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-faul
 
 .PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-jobs simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer agent-baseline install build preflight deploy clean \
+	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan measure-organization bench-peer agent-baseline install build preflight deploy clean \
 	release release-check release-command release-checksums terraform prices
 
 help: ## List these commands
@@ -214,6 +214,10 @@ bench: $(VENV)/.installed ## Measure the reapers on 1,000 to 50,000 instances an
 bench-scan: $(VENV)/.installed ## Measure `curfew scan` on 10,000 instances in 17 regions: make bench-scan [ARGS="--check"] (release: 10 minutes and more)
 	$(RELEASE) --package cli
 	$(BENCH) scan $(ARGS)
+
+measure-organization: $(VENV)/.installed ## Measure `curfew scan --organization` on 200 accounts in 17 regions of the local AWS (minutes)
+	cargo build --locked --package cli
+	PYTHONPATH=integration:integration/tests $(VENV)/bin/python integration/measure_organization.py $(ARGS)
 
 bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside reap-instances: make bench-peer [ARGS="--counts 10000"] (release: 10 minutes and more)
 	$(RELEASE) --package reap-instances

@@ -42,7 +42,7 @@ def of(said: Said, account: str) -> dict[str, Any]:
 def test_a_row_of_each_account_and_team_with_its_dollars(company: Organization, aws: LocalAws) -> None:
     first, second = company.member(FIRST, "research"), company.member(SECOND, "production")
     gpu = first.idle(first.gpu())
-    second.busy(second.gpu(region=EUROPE)), second.gpu(tags={"Team": "nlp"}), second.idle(second.gpu(tags={"Team": "nlp"}))
+    second.busy(second.gpu(region=EUROPE), EUROPE), second.gpu(tags={"Team": "nlp"}), second.idle(second.gpu(tags={"Team": "nlp"}))
     company.hub.idle(company.hub.gpu())
     aws.clear_calls()
     said = company.scan("--json")
@@ -149,7 +149,7 @@ def test_the_tags_of_an_account_change_no_row_of_another(company: Organization, 
     first, hostile = company.member(FIRST, "research"), company.member(SECOND, "research")
     first.idle(first.gpu())
     before = of(company.scan("--json", "--accounts", FIRST), FIRST)
-    for tags in ({"Name": FIRST}, {"curfew:job": "vision/llama-0123abcd"}, {"Team": "\x1b[2J\u202evision"}):
+    for tags in ({"Name": FIRST}, {"curfew:job": "vision/llama-0123abcd"}, {"Team": "\u202evision"}):
         hostile.idle(hostile.gpu(tags=tags))
     aws.clear_calls()
     said = company.scan("--json")

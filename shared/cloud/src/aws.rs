@@ -38,7 +38,7 @@ pub struct Aws {
     ec2: RegionalClients<aws_sdk_ec2::Client>,
     cloudwatch: RegionalClients<aws_sdk_cloudwatch::Client>,
     sns: RegionalClients<aws_sdk_sns::Client>,
-    /// Retries of EC2 and `CloudWatch`, if they count by themselves: of one account among others.
+    /// The quota of retries of EC2 and `CloudWatch`; `None`: that of the process, one for each service and region.
     pub(crate) retries: Option<RetryPartition>,
     pub(crate) message_pace: MessagePace,
     pub(crate) meter: UsageMeter,
@@ -69,6 +69,12 @@ impl Aws {
         let (ec2, cloudwatch) = (RegionalClients::default(), RegionalClients::default());
         let (message_pace, meter) = (MessagePace::default(), UsageMeter::default());
         Self { config, home, ec2, cloudwatch, sns: RegionalClients::default(), retries: None, message_pace, meter }
+    }
+
+    /// The connection with a quota of retries of its own: a throttled account takes none from the others.
+    #[cfg(feature = "operator")]
+    pub(crate) fn with_own_retries(self) -> Self {
+        Self { retries: Some(RetryPartition::custom("account").build()), ..self }
     }
 
     /// The region that the environment names.

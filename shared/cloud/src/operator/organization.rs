@@ -3,8 +3,8 @@
 use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_sts::types::AssumedRoleUser;
 use aws_smithy_runtime::client::identity::IdentityCache;
-use aws_smithy_runtime::client::retries::RetryPartition;
 use operator::organization::{
     ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, assumed_account,
 };
@@ -92,13 +92,12 @@ pub async fn assume_role(aws: &Aws, role: AssumedRole<'_>, account: &AccountId) 
         .set_external_id(external_id.map(|id| id.as_str().to_owned()));
     let answer = Box::pin(call.send()).await.map_err(|error| call_error(ASSUME_ROLE, aws.home(), &error))?;
     let wrong = |problem: String| CallError::new(ASSUME_ROLE, aws.home(), CallErrorKind::Other, problem);
-    let arn = answer.assumed_role_user().map(|user| user.arn()).unwrap_or_default();
+    let arn = answer.assumed_role_user().map(AssumedRoleUser::arn).unwrap_or_default();
     assumed_account(arn, &caller.partition, account).map_err(|problem| wrong(problem.to_string()))?;
     let session = answer.credentials().ok_or_else(|| wrong("the answer has no credentials".to_owned()))?;
     let token = Some(session.session_token().to_owned());
     let credentials = Credentials::new(session.access_key_id(), session.secret_access_key(), token, None, "AssumeRole");
-    let member = Aws::with(with_credentials(aws.sdk_config(), credentials));
-    Ok(Aws { retries: Some(RetryPartition::custom("account").build()), ..member })
+    Ok(Aws::with(with_credentials(aws.sdk_config(), credentials)).with_own_retries())
 }
 
 fn with_credentials(config: &SdkConfig, credentials: Credentials) -> SdkConfig {
@@ -131,7 +130,10 @@ mod tests {
             ("333333333333", None, Some("CLOSED")),
         ];
         assert_eq!(rows, expect);
-        assert_eq!(calls.said(), [r#"ListAccounts {"MaxResults":20}"#, r#"ListAccounts {"MaxResults":20,"NextToken":"x"}"#]);
+        assert_eq!(
+            calls.said(),
+            [r#"ListAccounts {"MaxResults":20}"#, r#"ListAccounts {"MaxResults":20,"NextToken":"x"}"#]
+        );
     }
 
     #[tokio::test]

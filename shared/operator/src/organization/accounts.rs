@@ -222,7 +222,7 @@ mod tests {
             assert!(read(wrong).contains("is no id of an account: write 12 digits"), "{wrong}");
         }
         assert_eq!(read("111122223333,111122223333"), "the account 111122223333 is there twice");
-        let many = |count: usize| (0..count).map(|number| format!("{number:012}\n")).collect::<String>();
+        let many = |count: usize| (0..count).map(|number| format!("{number:012}")).collect::<Vec<_>>().join("\n");
         assert_eq!(parse_accounts(&many(ACCOUNTS_MAX)).unwrap().len(), ACCOUNTS_MAX);
         assert!(read(&many(ACCOUNTS_MAX + 1)).starts_with("more than 2000 accounts"));
     }

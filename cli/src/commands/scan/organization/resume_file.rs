@@ -32,7 +32,13 @@ impl ResumeFile {
         let wrong = |why: &dyn std::fmt::Display| {
             CommandError::with(format_args!("--resume: {}: {why}", path.display()), advice)
         };
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(|why| wrong(&why))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|why| wrong(&why))?;
         let facts = file.metadata().map_err(|why| wrong(&why))?;
         if !facts.is_file() || facts.len() > BYTES_MAX {
             return Err(wrong(&"it is none of a scan of accounts"));
@@ -57,7 +63,9 @@ impl ResumeFile {
         let Some(file) = &mut self.0 else { return };
         let line = to_line(account).map_err(std::io::Error::from);
         if let Err(why) = line.and_then(|line| file.write_all(line.as_bytes())) {
-            screen::warn(format_args!("the file of --resume could not be written, so the scan can only begin anew: {why}"));
+            screen::warn(format_args!(
+                "the file of --resume could not be written, so the scan can only begin anew: {why}"
+            ));
             self.0 = None;
         }
     }
