@@ -110,7 +110,7 @@ def test_an_account_that_refuses_is_named_and_stops_no_other(company: Organizati
     assert "3 of 3 accounts, 1 refused" in said.err
     shown = company.scan("--quiet").out
     assert f"Left out, as they are not active: {THIRD}." in shown
-    assert shown.splitlines()[-1].startswith(f"  {SECOND} sandbox: sts:AssumeRole failed") and "Could not be read: 1 account" in shown
+    assert shown.splitlines()[-1].startswith(f"  {SECOND} sandbox: the role {ROLE} is missing there, or these credentials may not assume it") and "Could not be read: 1 account" in shown
     # Without a finding anywhere what was refused is what counts.
     said = company.scan("--accounts", SECOND)
     assert said.code == 2 and "No account could be read." in said.out

@@ -7,7 +7,7 @@ mod resume;
 mod summary;
 
 pub use accounts::{
-    ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, assumed_account, parse_accounts,
+    ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, check_session, parse_accounts,
 };
 pub use resume::{RESUME_HOURS_MAX, ResumeError, ResumeHeader, ResumedScan, read_resume_file, to_line};
 pub use summary::{

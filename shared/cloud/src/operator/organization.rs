@@ -6,7 +6,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_sts::types::AssumedRoleUser;
 use aws_smithy_runtime::client::identity::IdentityCache;
 use operator::organization::{
-    ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, assumed_account,
+    ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, check_session,
 };
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ pub async fn assume_role(aws: &Aws, role: AssumedRole<'_>, account: &AccountId) 
     let answer = Box::pin(call.send()).await.map_err(|error| call_error(ASSUME_ROLE, aws.home(), &error))?;
     let wrong = |problem: String| CallError::new(ASSUME_ROLE, aws.home(), CallErrorKind::Other, problem);
     let arn = answer.assumed_role_user().map(AssumedRoleUser::arn).unwrap_or_default();
-    assumed_account(arn, &caller.partition, account).map_err(|problem| wrong(problem.to_string()))?;
+    check_session(arn, &caller.partition, account).map_err(|problem| wrong(problem.to_string()))?;
     let session = answer.credentials().ok_or_else(|| wrong("the answer has no credentials".to_owned()))?;
     let token = Some(session.session_token().to_owned());
     let credentials = Credentials::new(session.access_key_id(), session.secret_access_key(), token, None, "AssumeRole");

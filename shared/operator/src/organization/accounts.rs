@@ -181,7 +181,7 @@ impl CallerIdentity {
 ///
 /// # Errors
 /// If it is of another account or partition.
-pub fn assumed_account(arn: &str, partition: &str, asked: &AccountId) -> Result<(), InvalidValue> {
+pub fn check_session(arn: &str, partition: &str, asked: &AccountId) -> Result<(), InvalidValue> {
     match partition_and_account(arn) {
         Some((of, account)) if of == partition && account == *asked => Ok(()),
         Some((_, account)) if account != *asked => {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn only_credentials_of_the_account_that_was_asked_count() {
         let check = |arn: &str, expect: Result<(), &str>| {
-            let found = assumed_account(arn, "aws", &id("111122223333")).map_err(|why| why.to_string());
+            let found = check_session(arn, "aws", &id("111122223333")).map_err(|why| why.to_string());
             assert_eq!(found, expect.map_err(str::to_owned), "{arn}");
         };
         check("arn:aws:sts::111122223333:assumed-role/look/me", Ok(()));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use billing::price::{PriceBook, PriceDocument};
 use cloud::operator::{AssumedRole, assume_role};
+use cloud::{CallError, CallErrorKind};
 use execution::catch_bug;
 use futures::{StreamExt as _, stream};
 use model::config::Config;
@@ -66,6 +67,18 @@ impl<'a> MemberScan<'a> {
         Err(RefusedAccount { account, name, reason: shortened(&reason, REASON_MAX) })
     }
 
+    /// A denial is mostly about the role, and STS says the same whether it is missing or trusts somebody else.
+    fn describe_refusal(&self, error: &CallError) -> String {
+        match error.kind {
+            CallErrorKind::Denied { by_organisation: false } => format!(
+                "the role {} is missing there, or these credentials may not assume it (docs/organization.md): {}",
+                self.role.role.as_str(),
+                error.message
+            ),
+            _ => describe_call_error(error),
+        }
+    }
+
     async fn read_account(&self, listed: ListedAccount) -> Result<AccountSummary, String> {
         let ListedAccount { account, name, .. } = listed;
         let own = account == self.role.caller.account;
@@ -74,11 +87,15 @@ impl<'a> MemberScan<'a> {
             &self.context.aws
         } else {
             let connection = assume_role(&self.context.aws, self.role, &account).await;
-            assumed = connection.map_err(|error| describe_call_error(&error))?;
+            assumed = connection.map_err(|error| self.describe_refusal(&error))?;
             &assumed
         };
         let now = world::clock();
-        let known_prices = self.prices.borrow().clone();
+        let mut known_prices = self.prices.borrow().clone();
+        if !own {
+            // Each account has names of its own for the zones (EC2 user guide, "Availability Zone IDs").
+            known_prices.spot.clear();
+        }
         let prices = PriceBook::from_document(known_prices.clone(), &self.config.prices, now);
         let policy = build_policy(self.config.clone(), prices);
         let look = RegionScan {
