@@ -9,7 +9,7 @@ mod summary;
 pub use accounts::{
     ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, check_session, parse_accounts,
 };
-pub use resume::{RESUME_HOURS_MAX, ResumeError, ResumeHeader, ResumedScan, read_resume_file, to_line};
+pub use resume::{RESUME_HOURS_MAX, RESUME_SCHEMA, ResumeError, ResumeHeader, ResumedScan, read_resume_file, to_line};
 pub use summary::{
     AccountSummary, AccountTally, AccountTotals, NotableFinding, OtherTeams, RegionPart, RunningTeams, SummaryGap,
     TeamSummary, by_cost,

@@ -20,7 +20,8 @@ use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
 use model::config::Config;
 use operator::organization::{
-    AccountId, AccountSummary, CallerIdentity, ExternalId, ListedAccount, ResumeHeader, RoleName, parse_accounts,
+    AccountId, AccountSummary, CallerIdentity, ExternalId, ListedAccount, RESUME_SCHEMA, ResumeHeader, RoleName,
+    parse_accounts,
 };
 use serde::Serialize;
 
@@ -91,9 +92,16 @@ pub(super) async fn run(scan: Scan, context: &CommandContext) -> Result<CommandS
     };
     let (left_out, listed): (Vec<_>, Vec<_>) = listed.into_iter().partition(|one| one.inactive.is_some());
     let ids: BTreeSet<AccountId> = listed.iter().map(|one| one.account.clone()).collect();
-    let header =
-        ResumeHeader::new(context.now, caller.partition.clone(), arguments.role.as_str().to_owned(), ids.clone())
-            .with_settings(config.regions.clone(), scan.sagemaker, fingerprint(&config));
+    let header = ResumeHeader {
+        schema: RESUME_SCHEMA,
+        started_at: context.now,
+        partition: caller.partition.clone(),
+        role: arguments.role.as_str().to_owned(),
+        accounts: ids.clone(),
+        regions: config.regions.clone(),
+        sagemaker: scan.sagemaker,
+        config: fingerprint(&config),
+    };
     let (mut file, accounts) = match &arguments.resume {
         Some(path) => ResumeFile::open(path, &header, context.now)?,
         None => (ResumeFile::none(), Vec::new()),

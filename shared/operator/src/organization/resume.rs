@@ -12,43 +12,30 @@ use super::{AccountId, AccountSummary};
 /// Age up to which a scan is continued: older figures are not those of now.
 pub const RESUME_HOURS_MAX: i64 = 24;
 
-const SCHEMA: u32 = 1;
+/// Version of the file.
+pub const RESUME_SCHEMA: u32 = 1;
 
 /// The scan that a file belongs to. Everything that decides about its figures is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeHeader {
-    schema: u32,
-    started_at: Timestamp,
-    partition: String,
-    role: String,
-    accounts: BTreeSet<AccountId>,
-    regions: Vec<Region>,
-    sagemaker: bool,
+    pub schema: u32,
+    pub started_at: Timestamp,
+    pub partition: String,
+    pub role: String,
+    pub accounts: BTreeSet<AccountId>,
+    pub regions: Vec<Region>,
+    pub sagemaker: bool,
     /// Fingerprint of the configuration that judges.
-    config: u64,
+    pub config: u64,
 }
 
 impl ResumeHeader {
-    /// Header of a scan that begins now.
-    #[must_use]
-    pub fn new(started_at: Timestamp, partition: String, role: String, accounts: BTreeSet<AccountId>) -> Self {
-        let (regions, sagemaker, config) = (Vec::new(), false, 0);
-        Self { schema: SCHEMA, started_at, partition, role, accounts, regions, sagemaker, config }
-    }
-
-    /// The header with the settings that the figures depend on.
-    #[must_use]
-    pub fn with_settings(self, regions: Vec<Region>, sagemaker: bool, config: u64) -> Self {
-        Self { regions, sagemaker, config, ..self }
-    }
-
     /// The part of an earlier scan that differs from this one.
     fn difference(&self, earlier: &Self) -> Option<String> {
-        let role = || format!("the role {}", earlier.role);
         let differences = [
             (earlier.schema != self.schema, "another version of Curfew".to_owned()),
             (earlier.partition != self.partition, format!("the partition {}", earlier.partition)),
-            (earlier.role != self.role, role()),
+            (earlier.role != self.role, format!("the role {}", earlier.role)),
             (earlier.accounts != self.accounts, "other accounts".to_owned()),
             (earlier.regions != self.regions, "other regions".to_owned()),
             (earlier.sagemaker != self.sagemaker, "another choice of --sagemaker".to_owned()),
@@ -131,7 +118,9 @@ mod tests {
 
     fn header(role: &str) -> ResumeHeader {
         let accounts = [id("111122223333"), id("444455556666")].into();
-        ResumeHeader::new(NOW.parse().unwrap(), "aws".to_owned(), role.to_owned(), accounts)
+        let (started_at, partition, role) = (NOW.parse().unwrap(), "aws".to_owned(), role.to_owned());
+        let (schema, regions, sagemaker, config) = (RESUME_SCHEMA, Vec::new(), false, 0);
+        ResumeHeader { schema, started_at, partition, role, accounts, regions, sagemaker, config }
     }
 
     fn summary(account: &str) -> AccountSummary {
@@ -182,14 +171,14 @@ mod tests {
         );
         check(
             &whole,
-            header("look").with_settings(Vec::new(), true, 0),
+            ResumeHeader { sagemaker: true, ..header("look") },
             NOW,
             "its scan has another choice of --sagemaker",
         );
-        check(&whole, header("look").with_settings(Vec::new(), false, 7), NOW, "its scan has another configuration");
+        check(&whole, ResumeHeader { config: 7, ..header("look") }, NOW, "its scan has another configuration");
         check(
             &whole,
-            header("look").with_settings(vec!["us-east-1".into()], false, 0),
+            ResumeHeader { regions: vec!["us-east-1".into()], ..header("look") },
             NOW,
             "its scan has other regions",
         );
