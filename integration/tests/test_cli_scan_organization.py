@@ -128,6 +128,7 @@ def test_an_account_that_is_seen_nowhere_is_named_with_its_reason(company: Organ
     said = company.scan("--json", "--accounts", FIRST, "--config", "/dev/null")
     [gap] = of(said, FIRST)["gaps"]
     assert said.code == 2 and (gap["region"], gap["call"]) == (EUROPE, "ec2:DescribeVolumes") and f"warning: {FIRST}: ec2:DescribeVolumes" in said.err
+    assert "in 1 account, but not everything could be seen." in company.scan("--accounts", FIRST, "--config", "/dev/null").out
 
 
 # Attacks of one account on another's figures

@@ -205,12 +205,15 @@ impl OrganizationResult {
         self.unanswered.is_empty() && self.refused.is_empty()
     }
 
+    fn saw_everything(&self) -> bool {
+        self.is_complete() && self.accounts.iter().all(|account| account.gaps.is_empty())
+    }
+
     fn ending(&self) -> CommandStatus {
-        let saw_all = self.is_complete() && self.accounts.iter().all(|account| account.gaps.is_empty());
         let has_findings = self.accounts.iter().any(|account| account.totals().findings > 0);
         match (self.unanswered.is_empty(), has_findings) {
             (true, true) => CommandStatus::Findings,
-            (true, false) if saw_all => CommandStatus::Success,
+            (true, false) if self.saw_everything() => CommandStatus::Success,
             _ => CommandStatus::Error,
         }
     }

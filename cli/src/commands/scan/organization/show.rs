@@ -51,7 +51,8 @@ pub(super) fn result(found: &OrganizationResult) {
     if found.accounts.is_empty() {
         screen::print_line("No account could be read.");
     } else if totals == AccountTotals::default() {
-        screen::print_line(format_args!("Nothing runs, and nothing was found, in {accounts}."));
+        let but = if found.saw_everything() { "" } else { ", but not everything could be seen" };
+        screen::print_line(format_args!("Nothing runs, and nothing was found, in {accounts}{but}."));
     } else {
         let per_hour = |sum: KnownSum<Rate>| sum.describe(|rate| rate.to_string());
         let (instances, gpus) = (screen::counted(totals.instances, "GPU instance"), totals.gpus);
