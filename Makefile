@@ -68,7 +68,7 @@ PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-faul
 
 .PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-jobs simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer agent-baseline install build preflight deploy clean \
+	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan measure-organization bench-peer agent-baseline install build preflight deploy clean \
 	release release-check release-command release-checksums terraform prices
 
 help: ## List these commands
@@ -170,7 +170,7 @@ RELEASE_PROGRAM = PYTHONPATH=deploy $(VENV_LINT)/bin/python -m release
 
 template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
-	for beside in deploy/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
+	for beside in deploy/*.yaml deploy/organization/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
 	$(RELEASE_PROGRAM) template --out target/packaged
 	$(VENV_LINT)/bin/cfn-lint --include-checks I --template target/packaged/curfew.json
@@ -214,6 +214,10 @@ bench: $(VENV)/.installed ## Measure the reapers on 1,000 to 50,000 instances an
 bench-scan: $(VENV)/.installed ## Measure `curfew scan` on 10,000 instances in 17 regions: make bench-scan [ARGS="--check"] (release: 10 minutes and more)
 	$(RELEASE) --package cli
 	$(BENCH) scan $(ARGS)
+
+measure-organization: $(VENV)/.installed ## Measure `curfew scan --organization` on 200 accounts in 17 regions of the local AWS (minutes)
+	cargo build --locked --package cli
+	PYTHONPATH=integration:integration/tests $(VENV)/bin/python integration/measure_organization.py $(ARGS)
 
 bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside reap-instances: make bench-peer [ARGS="--counts 10000"] (release: 10 minutes and more)
 	$(RELEASE) --package reap-instances

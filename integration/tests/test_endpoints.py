@@ -17,6 +17,7 @@ SERVICES = (
     "fsx",
     "iam",
     "lambda",
+    "organizations",
     "pricing",
     "resourcegroupstaggingapi",
     "sagemaker",

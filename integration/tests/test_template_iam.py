@@ -13,7 +13,7 @@ import pytest
 from template_actions import REPOSITORY, managed_policy_ids, resources, template
 from template_iam import Request, arn_of, may
 
-TEMPLATES = ["template.yaml", "deploy/team-role.yaml", "deploy/forwarder.yaml"]
+TEMPLATES = ["template.yaml", "deploy/team-role.yaml", "deploy/forwarder.yaml", "deploy/organization/look-role.yaml"]
 # Of every template: its file, the logical id of a role, and the role's properties.
 ROLES = [
     (file, name, resource["Properties"])

@@ -2,6 +2,7 @@
 //! account takes little room, and the first rows are there as soon as one region has answered.
 
 mod document;
+mod organization;
 mod region;
 mod show;
 
@@ -34,6 +35,7 @@ use crate::command_error::{CommandError, describe_gap};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
+use organization::OrganizationArguments;
 use region::{RegionFindings, RegionScan};
 use show::ScanProgress;
 
@@ -62,7 +64,8 @@ Exit codes: 0 nothing was found; 1 something was; 2 nothing was found, but not e
 interrupted.
 
 Example:
-  curfew scan --profile research --regions us-east-1,eu-central-1")]
+  curfew scan --profile research --regions us-east-1,eu-central-1
+  curfew scan --organization --resume accounts.jsonl")]
 pub(crate) struct Scan {
     /// Scan only these regions, comma-separated [default: those of the configuration, else every enabled one]
     #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
@@ -76,6 +79,8 @@ pub(crate) struct Scan {
     /// Show no progress: only the result, and what could not be read
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    organization: OrganizationArguments,
 }
 
 /// Timeout of the look at regions that the configuration leaves out: the result does not wait for them.
@@ -101,6 +106,9 @@ struct ScanResult {
 
 impl Scan {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        if self.organization.organization {
+            return Box::pin(organization::run(self, context)).await;
+        }
         let progress = ScanProgress { quiet: self.quiet };
         let (config, store, is_deployed) = self.config(context, progress).await?;
         let are_regions_named = !self.regions.is_empty();
@@ -114,20 +122,14 @@ impl Scan {
         }
         let known_prices = context.known_prices(store.as_ref()).await;
         let prices = PriceBook::from_document(known_prices.clone(), &config.prices, context.now);
-        let policy = Policy {
-            config,
-            ceiling: Ceiling::fixed(Mode::Observe),
-            prices,
-            budgets: BudgetStatuses::default(),
-            jobs: JobStates::default(),
-            gangs: Gangs::default(),
-        };
+        let policy = build_policy(config, prices);
         let look = RegionScan {
             store: store.as_ref(),
             policy: &policy,
             known_prices: &known_prices,
             sagemaker: self.sagemaker,
             now: context.now,
+            price_list: None,
         };
         let elsewhere = async {
             // Regions that somebody typed leave out others on purpose.
@@ -182,6 +184,18 @@ impl Scan {
                 Ok((Config::default(), None, true))
             }
         }
+    }
+}
+
+/// The rules by which a scan judges: without a mode, budgets and jobs, because it acts on nothing.
+fn build_policy(config: Config, prices: PriceBook) -> Policy {
+    Policy {
+        config,
+        ceiling: Ceiling::fixed(Mode::Observe),
+        prices,
+        budgets: BudgetStatuses::default(),
+        jobs: JobStates::default(),
+        gangs: Gangs::default(),
     }
 }
 

@@ -13,6 +13,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::{ProvideCredentials, future};
 use aws_sdk_ec2::config::SharedHttpClient;
+use aws_smithy_runtime::client::retries::RetryPartition;
 use model::id::Region;
 use signed_call::APP_NAME;
 use tokio::sync::OnceCell;
@@ -37,6 +38,8 @@ pub struct Aws {
     ec2: RegionalClients<aws_sdk_ec2::Client>,
     cloudwatch: RegionalClients<aws_sdk_cloudwatch::Client>,
     sns: RegionalClients<aws_sdk_sns::Client>,
+    /// The quota of retries of EC2 and `CloudWatch`; `None`: that of the process, one for each service and region.
+    pub(crate) retries: Option<RetryPartition>,
     pub(crate) message_pace: MessagePace,
     pub(crate) meter: UsageMeter,
 }
@@ -65,7 +68,13 @@ impl Aws {
         let home = Region::from(home);
         let (ec2, cloudwatch) = (RegionalClients::default(), RegionalClients::default());
         let (message_pace, meter) = (MessagePace::default(), UsageMeter::default());
-        Self { config, home, ec2, cloudwatch, sns: RegionalClients::default(), message_pace, meter }
+        Self { config, home, ec2, cloudwatch, sns: RegionalClients::default(), retries: None, message_pace, meter }
+    }
+
+    /// The connection with a quota of retries of its own: a throttled account takes none from the others.
+    #[cfg(feature = "operator")]
+    pub(crate) fn with_own_retries(self) -> Self {
+        Self { retries: Some(RetryPartition::custom("account").build()), ..self }
     }
 
     /// The region that the environment names.
@@ -82,15 +91,17 @@ impl Aws {
 
     pub(crate) fn ec2(&self, region: &Region) -> aws_sdk_ec2::Client {
         self.ec2.client(region, |region| {
-            let config = aws_sdk_ec2::config::Builder::from(&self.config).region(region).build();
-            aws_sdk_ec2::Client::from_conf(config)
+            let mut config = aws_sdk_ec2::config::Builder::from(&self.config).region(region);
+            config.set_retry_partition(self.retries.clone());
+            aws_sdk_ec2::Client::from_conf(config.build())
         })
     }
 
     pub(crate) fn cloudwatch(&self, region: &Region) -> aws_sdk_cloudwatch::Client {
         self.cloudwatch.client(region, |region| {
-            let config = aws_sdk_cloudwatch::config::Builder::from(&self.config).region(region).build();
-            aws_sdk_cloudwatch::Client::from_conf(config)
+            let mut config = aws_sdk_cloudwatch::config::Builder::from(&self.config).region(region);
+            config.set_retry_partition(self.retries.clone());
+            aws_sdk_cloudwatch::Client::from_conf(config.build())
         })
     }
 

@@ -9,6 +9,7 @@ mod identity;
 mod instance_profiles;
 mod invoke;
 mod leftovers;
+mod organization;
 mod permissions;
 mod query_call;
 mod quotas;
@@ -25,6 +26,7 @@ pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region
 pub use instance_profiles::{has_instance_profile, machine_profiles, profile_role_arn};
 pub use invoke::{Invocation, invoke};
 pub use leftovers::{delete_snapshot, remove_labels, snapshots};
+pub use organization::{AssumedRole, assume_role, list_accounts};
 pub use permissions::{caller_arn, has_role, role_arn, simulate};
 pub use quotas::quotas;
 pub use registry::{RegistryError, find_digest};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Add;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::money::Rate;
 
@@ -112,6 +112,19 @@ impl Serialize for KnownSum<Rate> {
             unknown_prices: u64,
         }
         Fields { usd_per_hour: self.known(), unknown_prices: self.unknown }.serialize(serializer)
+    }
+}
+
+/// Reads a written sum back. Null is a sum without any price.
+impl<'de> Deserialize<'de> for KnownSum<Rate> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields {
+            usd_per_hour: Option<Rate>,
+            unknown_prices: u64,
+        }
+        let Fields { usd_per_hour, unknown_prices } = Fields::deserialize(deserializer)?;
+        Ok(Self::new(usd_per_hour.unwrap_or_default(), unknown_prices))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod keep;
 pub mod leftovers;
 pub mod mode_change;
 pub mod observed_actions;
+pub mod organization;
 pub mod reply;
 pub mod review;
 pub mod run_summary;

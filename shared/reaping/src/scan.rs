@@ -16,7 +16,7 @@ use model::known_sum::KnownSum;
 use model::money::{Amount, Rate, USD_MICROS_PER_CENT};
 use model::observation::{Gap, Observation};
 use plan::{NotifyOnlyReason, Target};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{ResourceCase, ResourceFacts, catch_bug};
 
@@ -124,7 +124,7 @@ impl ScanFinding {
 }
 
 /// The kind of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
     /// An instance that runs and does nothing.

@@ -17,6 +17,7 @@ pub enum AwsService {
     Fsx,
     Iam,
     Lambda,
+    Organizations,
     Pricing,
     ResourceGroupsTagging,
     SageMaker,
@@ -47,6 +48,7 @@ impl AwsService {
             Self::Fsx => "FSx",
             Self::Iam => "IAM",
             Self::Lambda => "Lambda",
+            Self::Organizations => "Organizations",
             Self::Pricing => "Pricing",
             Self::ResourceGroupsTagging => "Resource Groups Tagging API",
             Self::SageMaker => "SageMaker",
@@ -68,6 +70,7 @@ impl AwsService {
             Self::Fsx => "fsx",
             Self::Iam => "iam",
             Self::Lambda => "lambda",
+            Self::Organizations => "organizations",
             Self::Pricing => "pricing",
             Self::ResourceGroupsTagging => "tagging",
             Self::SageMaker => "sagemaker",
@@ -97,7 +100,7 @@ impl AwsService {
             {
                 self.signing_name().to_owned()
             }
-            Self::EventBridge | Self::Iam if is_gov => self.signing_name().to_owned(),
+            Self::EventBridge | Self::Iam | Self::Organizations if is_gov => self.signing_name().to_owned(),
             Self::Pricing => format!("api.pricing{fips}"),
             Self::Ses => format!("email{fips}"),
             _ => format!("{}{fips}", self.signing_name()),
@@ -117,13 +120,13 @@ impl AwsService {
         format!("{service}.{place}{suffix}")
     }
 
-    /// The region that a signature names. Each partition has one for Cost Explorer, and one for IAM; Savings Plans has one in the commercial
+    /// The region that a signature names. Each partition has one for Cost Explorer, one for IAM, and one for Organizations; Savings Plans has one in the commercial
     /// partition, but for FIPS.
     pub(crate) fn region<'a>(self, partition: &'a Partition, region: &'a str, is_fips: bool) -> &'a str {
         match self {
             Self::Iam if partition.name == "aws-cn" => "cn-north-1",
             Self::SavingsPlans if partition.name == "aws" && !is_fips => partition.global_region,
-            Self::CostExplorer | Self::Iam => partition.global_region,
+            Self::CostExplorer | Self::Iam | Self::Organizations => partition.global_region,
             _ => region,
         }
     }
@@ -171,7 +174,7 @@ mod tests {
     /// The hosts that botocore has; `integration/tests/test_endpoints.py` compares it with the installed one.
     const HOSTS: &str = include_str!("endpoint/hosts.txt");
 
-    const SERVICES: [AwsService; 16] = [
+    const SERVICES: [AwsService; 17] = [
         AwsService::ApplicationAutoScaling,
         AwsService::CloudFormation,
         AwsService::CostExplorer,
@@ -180,6 +183,7 @@ mod tests {
         AwsService::Fsx,
         AwsService::Iam,
         AwsService::Lambda,
+        AwsService::Organizations,
         AwsService::Pricing,
         AwsService::ResourceGroupsTagging,
         AwsService::SageMaker,

@@ -19,6 +19,7 @@ use model::notification_log::NotificationLogs;
 use model::observation::{Gap, GapKind, Observation, Observed};
 use model::usage::ActivityCache;
 use model::volume::Volume;
+use operator::organization::{RegionPart, RunningTeams};
 use reaping::file_systems::Inquiry;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
@@ -57,9 +58,18 @@ pub(super) struct RegionFindings {
     pub(super) prices: PriceDocument,
     /// The gaps of the Price List, without which the table counts.
     pub(super) price_gaps: Vec<Gap>,
+    /// The running instances, for a scan of many accounts; else nothing.
+    pub(super) running: RunningTeams,
 }
 
 impl RegionFindings {
+    /// The region among those of its account.
+    pub(super) fn into_part(self) -> RegionPart {
+        let saw_nothing = self.saw_nothing();
+        let Self { running, volumes, unjudged, findings, gaps, .. } = self;
+        RegionPart { running, volumes, unjudged, findings, gaps, saw_nothing }
+    }
+
     /// Returns `true` if neither list could be read.
     pub(super) fn saw_nothing(&self) -> bool {
         self.gaps.iter().filter(|gap| gap.kind == GapKind::Region).count() == LISTS
@@ -77,6 +87,9 @@ pub(super) struct RegionScan<'a> {
     /// `true` if the scan includes `SageMaker`.
     pub(super) sagemaker: bool,
     pub(super) now: Timestamp,
+    /// The connection that asks the Price List, for a scan of many accounts: it answers every account the same, so none but the scanning one
+    /// needs its permission.
+    pub(super) price_list: Option<&'a Aws>,
 }
 
 impl RegionScan<'_> {
@@ -116,6 +129,7 @@ impl RegionScan<'_> {
             gaps,
             prices,
             price_gaps,
+            running: instances.running,
         }
     }
 
@@ -143,7 +157,11 @@ impl RegionScan<'_> {
         // Without a refusal, an instance without a query is too young to have been idle.
         let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &usages, policy, now) };
         let near_keys = NearKeys::from_instances(&items, &policy.config);
-        PartialFindings { seen: items.len(), unjudged, findings, near_keys, gaps, prices, price_gaps }
+        let running = match self.price_list {
+            Some(_) => RunningTeams::from_instances(&items, &policy.prices, &policy.config),
+            None => RunningTeams::default(),
+        };
+        PartialFindings { seen: items.len(), unjudged, findings, near_keys, gaps, prices, price_gaps, running }
     }
 
     async fn scan_volumes(self, aws: &Aws, region: &Region) -> PartialFindings {
@@ -174,6 +192,7 @@ impl RegionScan<'_> {
         // Curfew comes with no table of `SageMaker`.
         let mut prices = self.known_prices.clone();
         let wanted = prices.wanted(&[], &[], &sagemaker_types(&items), now);
+        let aws = self.price_list.unwrap_or(aws);
         let price_gaps = cloud::prices(aws, &mut prices, &wanted, now, PRICES_TIMEOUT).await;
         let policy = &Policy { prices: self.price_book(&prices), ..policy.clone() };
         let findings = scan::sagemaker(&items, &activities, policy, now).with_gaps_in(&mut gaps);
@@ -221,7 +240,7 @@ impl RegionScan<'_> {
     /// The known prices, with the Price List's answers.
     async fn ask_prices(self, aws: &Aws, wanted: &WantedPrices) -> Observed<PriceDocument> {
         let mut prices = self.known_prices.clone();
-        let gaps = refresh(aws, &mut prices, wanted, self.now, PRICES_TIMEOUT).await;
+        let gaps = refresh(self.price_list.unwrap_or(aws), &mut prices, wanted, self.now, PRICES_TIMEOUT).await;
         Observed { items: prices, gaps }
     }
 
@@ -252,6 +271,7 @@ struct PartialFindings {
     gaps: Vec<Gap>,
     prices: PriceDocument,
     price_gaps: Vec<Gap>,
+    running: RunningTeams,
 }
 
 /// The types that run on demand without a list price of today.
