@@ -6,6 +6,7 @@ use model::money::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::TransferCost;
+use crate::efa::{InterfaceLayout, NetworkInterface};
 
 /// Every way to launch a job, best first, and what a launch needs to know. It is in the state before the first try, so that a try that is
 /// repeated says exactly what it said before.
@@ -62,6 +63,34 @@ pub struct Candidate {
     /// Cost of its checkpoints, where it is not in the bucket's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferCost>,
+    /// Network of each machine of a job on several; `None` for a single machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Box<CandidateNetwork>>,
+}
+
+/// The network of each machine of a job on several machines, in one pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct CandidateNetwork {
+    /// The VPC of the subnet; `None` if EC2 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpc: Option<ResourceId>,
+    /// Network interfaces, the primary one first; empty: the one that EC2 makes by itself, without EFA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<NetworkInterface>,
+    /// The EFA that it has, and why not more: `EFA: 1 of 32 cards, because …`; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efa: Option<String>,
+}
+
+impl CandidateNetwork {
+    /// The network with these interfaces.
+    #[must_use]
+    pub fn new(vpc: Option<ResourceId>, layout: InterfaceLayout) -> Self {
+        let efa = layout.describe();
+        // EC2 makes a single plain interface by itself, and that request does without naming any.
+        let has_efa = layout.interfaces.iter().any(|one| one.kind.is_efa());
+        Self { vpc, interfaces: if has_efa { layout.interfaces } else { Vec::new() }, efa }
+    }
 }
 
 /// The market on which an instance is bought.

@@ -72,7 +72,7 @@ pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings};
 pub use attempt_end::{describe_attempt_end, describe_exit};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits};
 pub use box_job::BoxJob;
-pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
+pub use candidate::{Candidate, CandidateNetwork, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use capacity::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, SpotHistory, choose_by_launch,
 };
@@ -103,7 +103,7 @@ pub use machine_hold::MachineHold;
 pub use model::input_source::InputSource;
 pub use next::{deadline_obstacle, needed_facts, next};
 pub use notification::{HeartbeatSigns, JobNotification};
-pub use offering::{MachineKind, TypeOffering, TypeOfferings, ZoneSubnets};
+pub use offering::{MachineKind, PoolNetwork, TypeOffering, TypeOfferings, ZoneSubnet, ZoneSubnets};
 pub use overview::{JobOverview, still_reserved};
 pub use parameter_sweep::{Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary};
 pub use phase::{

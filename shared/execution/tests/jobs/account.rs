@@ -9,9 +9,10 @@ use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice};
 use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
+use jobs::efa::{NetworkCards, SubnetAddresses};
 use jobs::{
     JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineHold, MachineImage, MachineKind,
-    MachineObservation, MachineSight, TypeOffering, TypeOfferings, ZoneSubnets,
+    MachineObservation, MachineSight, TypeOffering, TypeOfferings, ZoneSubnet, ZoneSubnets,
 };
 use model::channels::MessageTopics;
 use model::config::Config;
@@ -200,6 +201,7 @@ impl JobCloud for Account<'_> {
             gpu_name: "A10G".to_owned(),
             gpu_memory_mib: 22_888,
             spot: true,
+            cards: NetworkCards::default(),
         };
         let name = TypeName::from(TYPE);
         let zones = ZONES.into_iter().map(|zone| (name.clone(), zone.to_owned())).collect();
@@ -208,7 +210,11 @@ impl JobCloud for Account<'_> {
 
     async fn list_subnets(&self, _: &Region, _: &BTreeSet<ResourceId>) -> Result<ZoneSubnets, CallError> {
         self.call("ec2:DescribeSubnets").await?;
-        Ok(ZONES.into_iter().map(|zone| (zone.to_owned(), ResourceId::new(format!("subnet-{zone}")))).collect())
+        let subnet = |zone: &str| ZoneSubnet {
+            addresses: SubnetAddresses { subnet: ResourceId::new(format!("subnet-{zone}")), are_public: Some(true) },
+            vpc: None,
+        };
+        Ok(ZONES.into_iter().map(|zone| (zone.to_owned(), subnet(zone))).collect())
     }
 
     async fn find_image(

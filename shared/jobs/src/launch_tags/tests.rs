@@ -46,6 +46,7 @@ fn launch() -> LaunchRequest {
             quota: None,
             image: 0,
             transfer: None,
+            network: None,
         },
         image: MachineImage {
             ami: "ami-1".into(),

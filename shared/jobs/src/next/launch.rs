@@ -100,8 +100,10 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
         LaunchResult::Launched { instance, members, launched_at } => {
             let instances = (instance.clone(), members.clone());
+            let efa = launch.candidate.network.as_ref().and_then(|network| network.efa.clone());
             let placed = placed::place_machine(&job, &launching, launch.candidate, instances, *launched_at);
-            launched(job, placed, launching.replaces.map(|machine| *machine), facts, now)
+            let left = launching.replaces.map(|machine| *machine);
+            launched(job, placed, efa, left, facts, now)
         }
         refusal if let Some(machine) = launching.replaces.clone() => {
             spot_return::try_next(job, launching, refusal, *machine, facts, now)
@@ -255,6 +257,7 @@ fn await_answer(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Jo
 fn launched(
     mut job: Job,
     placed: JobMachine,
+    efa: Option<String>,
     left: Option<JobMachine>,
     facts: &JobFacts,
     now: Timestamp,
@@ -264,12 +267,13 @@ fn launched(
         job = spot_return::leave(&job, machine, now);
     }
     let why = format!(
-        "{} {} in {}, at most {} until {}",
+        "{} {} in {}, at most {} until {}{}",
         if job.machines > 0 { "launched again:" } else { "launched:" },
         placed.name_type(),
         placed.zone,
         placed.show_cost_max(),
-        placed.ends_at
+        placed.ends_at,
+        efa.map(|efa| format!("; {efa}")).unwrap_or_default()
     );
     let noted = note(&job, TransitionKind::Launched(placed.instance.clone()), why);
     let settle = Effect::Settle(placed.instances().cloned().collect());

@@ -102,6 +102,7 @@ pub(crate) fn ranking(now: Timestamp) -> Ranking {
         quota: Some(QuotaCode("L-3819A6DF".to_owned())),
         image: 0,
         transfer: None,
+        network: None,
     };
     Ranking {
         at: now,

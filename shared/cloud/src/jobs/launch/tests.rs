@@ -26,6 +26,7 @@ fn spot() -> LaunchRequest {
         quota: Some(QuotaCode("L-3819A6DF".to_owned())),
         image: 0,
         transfer: None,
+        network: None,
     };
     let image = MachineImage {
         ami: "ami-0d".into(),

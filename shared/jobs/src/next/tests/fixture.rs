@@ -58,6 +58,7 @@ fn candidate(zone: &str, name: &str, lifecycle: Lifecycle, rate: u64, rate_max: 
         quota: Some(QuotaCode(quota.to_owned())),
         image: 0,
         transfer: None,
+        network: None,
     }
 }
 

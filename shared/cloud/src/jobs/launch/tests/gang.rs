@@ -1,11 +1,23 @@
+use jobs::CandidateNetwork;
+use jobs::efa::{InterfaceKind, NetworkInterface};
+
 use super::*;
 
 async fn launched_nodes(
     answer: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
 ) -> (LaunchResult, ReplayedCalls) {
+    launched_in(CandidateNetwork::default(), answer).await
+}
+
+async fn launched_in(
+    network: CandidateNetwork,
+    answer: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
+) -> (LaunchResult, ReplayedCalls) {
     let (aws, calls) = aws(answer);
-    let (launch, mut terms) = (spot(), terms(MachineSpec::default()));
+    let (mut launch, mut terms) = (spot(), terms(MachineSpec::default()));
     terms.gpu.nodes = 2;
+    terms.machine.security_groups = vec!["sg-1".into()];
+    launch.candidate.network = Some(Box::new(network));
     let order = LaunchOrder { launch: &launch, terms: &terms, tags: &Tags::new(), user_data: "", profile: None };
     (AnswerCache::default().launch(&aws, &order).await, calls)
 }
@@ -49,4 +61,36 @@ async fn the_rest_of_a_short_answer_is_found_by_the_token() {
     })
     .await;
     assert_eq!(answered, LaunchResult::Incomplete(vec!["i-0b".into()]));
+}
+
+fn is_of_network(parameter: &&String) -> bool {
+    ["NetworkInterface", "Subnet", "SecurityGroup", "Placement"].iter().any(|name| parameter.starts_with(name))
+}
+
+/// Beside the interfaces EC2 takes neither a subnet nor groups.
+#[tokio::test]
+async fn subnet_and_groups_go_into_each_interface() {
+    let interface = |card, device, kind| NetworkInterface { card, device, kind };
+    let interfaces = vec![interface(0, 0, InterfaceKind::Interface), interface(1, 0, InterfaceKind::EfaOnly)];
+    let network = CandidateNetwork { interfaces, ..CandidateNetwork::default() };
+    let (_, calls) = launched_in(network, |_| answer(&(node("i-0b", 1) + &node("i-0a", 0)))).await;
+    let all = calls.recorded();
+    let expect = [
+        "NetworkInterface.1.DeleteOnTermination=true",
+        "NetworkInterface.1.DeviceIndex=0",
+        "NetworkInterface.1.InterfaceType=interface",
+        "NetworkInterface.1.NetworkCardIndex=0",
+        "NetworkInterface.1.SecurityGroupId.1=sg-1",
+        "NetworkInterface.1.SubnetId=subnet-0b",
+        "NetworkInterface.2.DeleteOnTermination=true",
+        "NetworkInterface.2.DeviceIndex=0",
+        "NetworkInterface.2.InterfaceType=efa-only",
+        "NetworkInterface.2.NetworkCardIndex=1",
+        "NetworkInterface.2.SecurityGroupId.1=sg-1",
+        "NetworkInterface.2.SubnetId=subnet-0b",
+    ];
+    assert_eq!(all[0].parameters.iter().filter(is_of_network).collect::<Vec<_>>(), expect);
+    let (_, calls) = launched_nodes(|_| answer(&(node("i-0b", 1) + &node("i-0a", 0)))).await;
+    let expect = ["SecurityGroupId.1=sg-1", "SubnetId=subnet-0b"];
+    assert_eq!(calls.recorded()[0].parameters.iter().filter(is_of_network).collect::<Vec<_>>(), expect);
 }
