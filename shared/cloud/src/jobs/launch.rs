@@ -74,6 +74,9 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
         Err(error) => error,
     };
     let refused = call_error(RUN_INSTANCES, &candidate.region, &error);
+    if network::lacks_group(order, error.code(), &refused.message) {
+        return Ok(LaunchResult::NoCapacity(refused.to_string()));
+    }
     Ok(match refusal::meaning(error.code().unwrap_or_default(), error.message().unwrap_or_default(), refused.kind) {
         RefusalMeaning::NoCapacity => LaunchResult::NoCapacity(refused.message),
         RefusalMeaning::VcpuQuota => return Err(VcpuQuotaExceeded(refused)),

@@ -65,7 +65,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 let all = self.active(NO_LIMITS).await;
                 let is_its = |(_, read): &NamedJob| {
                     let placed = read.value.as_ref().and_then(|job| job.machine());
-                    placed.is_some_and(|placed| placed.instance == *instance && placed.region == *region)
+                    placed.is_some_and(|placed| placed.has(instance) && placed.region == *region)
                 };
                 self.read(all, true).await.into_iter().filter(is_its).collect()
             }

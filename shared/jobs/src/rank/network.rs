@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::CapacityPool;
 use crate::efa::{SubnetAddresses, choose_interfaces};
-use crate::{CandidateNetwork, JobTerms, LaunchObstacle};
+use crate::{CandidateNetwork, JobTerms, LaunchObstacle, NetworkSpec};
 
 /// The most reasons that are given.
 const REASONS_MAX: usize = 3;
@@ -19,9 +19,9 @@ pub(super) fn choose_network(
     }
     let network = &pool.network;
     let subnet = SubnetAddresses { subnet: pool.subnet.clone(), are_public: network.are_addresses_public };
-    let efa = terms.network.unwrap_or_default().efa;
+    let NetworkSpec { efa, placement } = terms.network.unwrap_or_default();
     let layout = choose_interfaces(efa, &pool.instance_type, &network.cards, &subnet);
-    Some(layout.map(|layout| CandidateNetwork::new(network.vpc.clone(), layout)))
+    Some(layout.map(|layout| CandidateNetwork::new(network.vpc.clone(), layout, placement)))
 }
 
 /// Explains why no pool has the network that is required.

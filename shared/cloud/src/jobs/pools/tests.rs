@@ -290,7 +290,7 @@ async fn network_cards_and_subnets_are_read() {
     let card = |index: u32, kinds: &str| {
         format!(
             "<item><networkCardIndex>{index}</networkCardIndex><maximumNetworkInterfaces>2</maximumNetworkInterfaces>\
-             <interfaceTypes>{kinds}</interfaceTypes></item>"
+             <interfaceTypeSet>{kinds}</interfaceTypeSet></item>"
         )
     };
     let network = format!(
