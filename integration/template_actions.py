@@ -132,6 +132,23 @@ def granted_actions(function: str) -> set[str]:
 OF_BOXES = {f"ec2:{name}" for name in ("AttachVolume", "CreateVolume", "CreateSnapshot", "DeleteVolume", "DeleteSnapshot", "DescribeVolumes", "DescribeSnapshots")}
 
 
+# Those of `run-jobs` that only a job on several machines needs.
+OF_GANGS = {
+    f"ec2:{name}"
+    for name in (
+        "AuthorizeSecurityGroupEgress",
+        "AuthorizeSecurityGroupIngress",
+        "CreatePlacementGroup",
+        "CreateSecurityGroup",
+        "DeletePlacementGroup",
+        "DeleteSecurityGroup",
+        "DescribePlacementGroups",
+        "DescribeSecurityGroups",
+        "RevokeSecurityGroupEgress",
+    )
+}
+
+
 def called_actions(function: str) -> set[str]:
     """Those that the function itself needs in a stack whose parameters all have their defaults, but for the mode."""
     return {action for action, row in permissions().items() if row[function] == "x" and row["condition"] in ("", "Enforcing")}

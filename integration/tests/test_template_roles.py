@@ -276,6 +276,30 @@ def test_a_machine_is_launched_that_says_whose_it_is_and_when_it_ends() -> None:
         assert not may_launch(instance=answered)
 
 
+def test_groups_of_jobs_alone_are_made_changed_and_deleted() -> None:
+    own = f"arn:aws:ec2:eu-west-1:{ACCOUNT}"
+    security, placement, foreign = f"{own}:security-group/sg-0abc", f"{own}:placement-group/curfew-ddp-0123abcd-1", f"{own}:placement-group/mine"
+    for kind, at in (("SecurityGroup", security), ("PlacementGroup", placement)):
+        for tags in pairs((JOB, PROTECTED, "Team")):
+            made = Request(f"ec2:Create{kind}", at, tag_keys=tags)
+            assert may("run-jobs", made) == (JOB in tags and PROTECTED not in tags), tags
+            tagged = Request("ec2:CreateTags", at, tag_keys=tags, create_action=f"Create{kind}")
+            assert may("run-jobs", tagged) == (JOB in tags and PROTECTED not in tags), tags
+            assert not may("run-jobs", Request("ec2:CreateTags", at, tag_keys=tags)), tags
+            deleted = Request(f"ec2:Delete{kind}", at, tags=tags)
+            assert may("run-jobs", deleted) == (JOB in tags and PROTECTED not in tags), tags
+            assert not any(may("run-jobs", one, enforcing=False) for one in (made, tagged, deleted))
+            assert not any(may(function, one) for function in ALL - {"run-jobs"} for one in (made, tagged, deleted))
+    for action in ("AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupEgress"):
+        assert may("run-jobs", Request(f"ec2:{action}", security, tags=(JOB,)))
+        assert not may("run-jobs", Request(f"ec2:{action}", security))
+    assert not may("run-jobs", Request("ec2:RevokeSecurityGroupIngress", security, tags=(JOB,)))
+    assert may("run-jobs", Request("ec2:CreateSecurityGroup", VPC))
+    assert may("run-jobs", Request("ec2:RunInstances", placement))
+    for request in (Request("ec2:RunInstances", foreign), Request("ec2:CreatePlacementGroup", foreign, tag_keys=(JOB,)), Request("ec2:DeletePlacementGroup", foreign, tags=(JOB,))):
+        assert not may("run-jobs", request)
+
+
 OTHERS = "999999999999"
 VPC, OTHER_VPC = (f"arn:aws:ec2:eu-west-1:{ACCOUNT}:vpc/vpc-0{digit}" for digit in "12")
 

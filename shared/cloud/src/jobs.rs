@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides: `jobs` ranks pools, interprets refusals and terminates machines.
 
+mod groups;
 mod home;
 mod image;
 mod launch;
@@ -15,15 +16,15 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
 use jobs::{
-    JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage, MachineKind,
-    MachineObservation, TypeOfferings, ZoneSubnets,
+    GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineImage,
+    MachineKind, MachineObservation, TypeOfferings, VpcGroups, ZoneSubnets,
 };
 use model::channels::MessageTopics;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
 use model::instance::Tags;
 use plan::report::RunUsage;
-use ports::{JobCloud, VcpuQuotaExceeded};
+use ports::{GroupOrder, JobCloud, VcpuQuotaExceeded};
 
 use crate::aws::Aws;
 use crate::error::CallError;
@@ -97,5 +98,21 @@ impl JobCloud for Aws {
 
     async fn keep_home(&self, gpu_box: &GpuBox, until: Timestamp) -> Result<(), CallError> {
         Box::pin(home::keep_home(self, gpu_box, until)).await
+    }
+
+    async fn ensure_placement_group(&self, group: &GroupOrder<'_>) -> Result<(), CallError> {
+        groups::ensure_placement_group(self, group).await
+    }
+
+    async fn ensure_security_group(&self, group: &GroupOrder<'_>, vpc: &ResourceId) -> Result<VpcGroups, CallError> {
+        Box::pin(groups::ensure_security_group(self, group, vpc)).await
+    }
+
+    async fn delete_group(&self, region: &Region, key: &GroupKey, job: &JobId) -> Result<(), CallError> {
+        groups::delete_group(self, region, key, job).await
+    }
+
+    async fn list_groups(&self, region: &Region) -> Result<Vec<ListedGroup>, CallError> {
+        groups::list_groups(self, region).await
     }
 }

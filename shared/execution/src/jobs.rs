@@ -13,6 +13,7 @@ mod effects;
 mod facts;
 mod find;
 mod gang;
+mod groups;
 mod inbox;
 mod money;
 mod notifications;
@@ -286,6 +287,7 @@ pub async fn reconcile(
     if is_subscription_known && hint == EventHint::All {
         Box::pin(jobs.find_ended_sweeps()).await;
         Box::pin(jobs.release_strays()).await;
+        Box::pin(jobs.delete_left_groups(&worked)).await;
     }
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {

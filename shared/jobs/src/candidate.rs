@@ -5,8 +5,9 @@ use model::id::{Region, ResourceId, TypeName};
 use model::money::Rate;
 use serde::{Deserialize, Serialize};
 
-use crate::TransferCost;
+use crate::efa::{InterfaceLayout, NetworkInterface};
 use crate::spec::is_zero;
+use crate::{Placement, TransferCost, VpcGroups};
 
 /// Every way to launch a job, best first, and what a launch needs to know. It is in the state before the first try, so that a try that is
 /// repeated says exactly what it said before.
@@ -66,6 +67,60 @@ pub struct Candidate {
     /// The vCPUs of each machine of a gang; 0 for a single machine, whose quota EC2 itself compares.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub vcpus: u32,
+    /// Network of each machine of a job on several; `None` for a single machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Box<CandidateNetwork>>,
+}
+
+/// The network of each machine of a job on several machines, in one pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct CandidateNetwork {
+    /// The VPC of the subnet; `None` if EC2 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpc: Option<ResourceId>,
+    /// The group that Curfew made for the job in that VPC; `None` before it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<ResourceId>,
+    /// Security groups of each interface, with that one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub security_groups: Vec<ResourceId>,
+    /// `true` if the machines are in a cluster placement group.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_clustered: bool,
+    /// Network interfaces, the primary one first; empty: the one that EC2 makes by itself, without EFA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<NetworkInterface>,
+    /// The EFA that it has, and why not more: `EFA: 1 of 32 cards, because …`; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efa: Option<String>,
+}
+
+impl CandidateNetwork {
+    /// The network with these interfaces, before its security group is made. Without a wish it is in a placement group where it uses EFA.
+    #[must_use]
+    pub fn new(vpc: Option<ResourceId>, layout: InterfaceLayout, placement: Option<Placement>) -> Self {
+        let efa = layout.describe();
+        // EC2 makes a single plain interface by itself, and that request does without naming any.
+        let has_efa = layout.interfaces.iter().any(|one| one.kind.is_efa());
+        let is_clustered = placement.map_or(has_efa, |placement| placement == Placement::Cluster);
+        let interfaces = if has_efa { layout.interfaces } else { Vec::new() };
+        Self { vpc, interfaces, efa, is_clustered, group: None, security_groups: Vec::new() }
+    }
+
+    /// Adds the groups of the VPC to those that the job names. EC2 would add its default one only where none is named.
+    pub fn add_groups(&mut self, named: &[ResourceId], groups: VpcGroups) {
+        let VpcGroups { own, default } = groups;
+        let default = default.filter(|_| named.is_empty());
+        self.security_groups = named.iter().cloned().chain(default).chain([own.clone()]).collect();
+        self.group = Some(own);
+    }
+
+    /// Describes it in a few words: `EFA: 4 cards, placement group`; empty if it is a plain one.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let group = self.is_clustered.then(|| "placement group".to_owned());
+        self.efa.iter().cloned().chain(group).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The market on which an instance is bought.

@@ -97,7 +97,9 @@ impl InterfaceKind {
         }
     }
 
-    const fn is_efa(self) -> bool {
+    /// Returns `true` if it has EFA.
+    #[must_use]
+    pub const fn is_efa(self) -> bool {
         matches!(self, Self::Efa | Self::EfaOnly)
     }
 }

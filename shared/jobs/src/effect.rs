@@ -5,7 +5,7 @@ use model::id::ResourceId;
 use model::instance::Tags;
 use model::money::Amount;
 
-use super::{Candidate, JobMachine, JobTerms, LossReason, MachineImage};
+use super::{Candidate, JobGroup, JobMachine, JobTerms, LossReason, MachineImage};
 
 /// One action for a job. No more than one effect of a round has a result, which is a fact of the next round. All effects follow from the state
 /// alone, so the run that comes after a crash does them again, and each can be done again without harm.
@@ -25,6 +25,10 @@ pub enum Effect {
     Launch(LaunchRequest),
     /// End this machine, if it carries this job's tag.
     Terminate(JobMachine),
+    /// Make this group, unless it is there.
+    MakeGroup(JobGroup),
+    /// Delete this group, if it carries this job's tag.
+    DeleteGroup(JobGroup),
     /// Note on the budgets that what this instance costs settles what was reserved. Has no answer: without it the reservation only stays
     /// whole until the job has ended.
     Settle(Vec<ResourceId>),
@@ -49,6 +53,8 @@ pub struct LaunchRequest {
     pub image: MachineImage,
     /// The attempt's absolute end.
     pub ends_at: Timestamp,
+    /// The placement group, which has to be there before.
+    pub placement_group: Option<String>,
     /// `true` if nothing may be launched: the token is so old that EC2 may have forgotten it. The answer is the instance that was launched
     /// by it. If there surely is none, the answer is the same as without capacity.
     pub only_find: bool,

@@ -9,7 +9,9 @@ use model::rule::Rule;
 
 use super::boxes::{BoxFacts, ExtendRequest};
 use super::node_gang::GangSight;
-use super::{CancelRequest, DependencyState, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
+use super::{
+    CancelRequest, DependencyState, ExitRecord, Head, JobGroup, LaunchObstacle, MachineHold, QuotaCode, Ranking,
+};
 
 /// The facts about a job. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -120,6 +122,12 @@ pub enum EffectResult {
     Launched(LaunchResult),
     /// Result of [`Effect::Terminate`](super::Effect::Terminate): the termination was requested. Its effect is seen on the machine.
     Terminated,
+    /// Result of [`Effect::MakeGroup`](super::Effect::MakeGroup): EC2 has the group.
+    GroupMade(JobGroup),
+    /// Result of [`Effect::DeleteGroup`](super::Effect::DeleteGroup): the group is gone, or was another's.
+    GroupDeleted(JobGroup),
+    /// Another result of both: nothing is known to have changed. The next run tries again.
+    GroupUnchanged,
     /// Result of [`Effect::Release`](super::Effect::Release): `true` if it is done.
     Released(bool),
 }

@@ -21,15 +21,26 @@ const NAME: &str = "Name";
 /// changes none of them, nor adds one of `curfew`: a protected machine would never end. The team is the one whose job it is.
 #[must_use]
 pub fn launch_tags(job: &Job, launch: &LaunchRequest, config: &Config) -> Tags {
-    let keys = &config.tags;
-    let spec_tags = || job.terms.tags.iter().filter(|(key, _)| !curfew_tags::begins_with_curfew(key));
-    let mut tags = Tags::from([
-        (keys.team.clone(), job.job.team.as_str().to_owned()),
+    let own = [
         (MODE.to_owned(), ENFORCE.to_owned()),
-        (JOB.to_owned(), job.job.to_string()),
         (ATTEMPT.to_owned(), launch.attempt.to_string()),
         (EXPIRES_AT.to_owned(), after(launch.ends_at, EXPIRES_AFTER).to_string()),
-    ]);
+    ];
+    all_tags(job, own, config)
+}
+
+/// Every tag of a group that is made for the machines of a job: those of its machines, without what is only an instance's.
+#[must_use]
+pub fn group_tags(job: &Job, config: &Config) -> Tags {
+    all_tags(job, [], config)
+}
+
+fn all_tags(job: &Job, own: impl IntoIterator<Item = (String, String)>, config: &Config) -> Tags {
+    let keys = &config.tags;
+    let spec_tags = || job.terms.tags.iter().filter(|(key, _)| !curfew_tags::begins_with_curfew(key));
+    let mut tags = Tags::from([(keys.team.clone(), job.job.team.as_str().to_owned())]);
+    tags.extend([(JOB.to_owned(), job.job.to_string())]);
+    tags.extend(own);
     if let Some(owner) = &job.owner {
         tags.entry(keys.owner.clone()).or_insert_with(|| owner.clone());
     }

@@ -33,6 +33,7 @@ mod identity;
 mod image;
 pub mod inbox;
 pub mod input;
+mod job_group;
 pub mod keys;
 mod launch_tags;
 mod liveness;
@@ -73,7 +74,7 @@ pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings};
 pub use attempt_end::{describe_attempt_end, describe_exit};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits};
 pub use box_job::BoxJob;
-pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
+pub use candidate::{Candidate, CandidateNetwork, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use capacity::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, SpotHistory, choose_by_launch,
 };
@@ -99,13 +100,14 @@ pub use identity::MachineIdentity;
 pub use identity::{launch_id, launch_token};
 pub use image::image_source;
 pub use input::{INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSpec};
-pub use launch_tags::launch_tags;
+pub use job_group::{GroupKey, JobGroup, ListedGroup, VpcGroups, placement_group_name, security_group_name};
+pub use launch_tags::{group_tags, launch_tags};
 pub use liveness::{GPU_BUSY_PERCENT, Stall, WorkMonitor, WorkSigns};
 pub use machine_hold::MachineHold;
 pub use model::input_source::InputSource;
 pub use next::{deadline_obstacle, needed_facts, next};
 pub use notification::{HeartbeatSigns, JobNotification};
-pub use offering::{MachineKind, TypeOffering, TypeOfferings, ZoneSubnets};
+pub use offering::{MachineKind, PoolNetwork, TypeOffering, TypeOfferings, ZoneSubnet, ZoneSubnets};
 pub use overview::{JobOverview, still_reserved};
 pub use parameter_sweep::{Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary};
 pub use phase::{
@@ -155,7 +157,7 @@ pub const ATTEMPT_MIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(15
 const REPORT_UNANSWERED_LAUNCH_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// One job, as `jobs/<team>/<job>/state.json` says: the reconciler's own document, written by compare-and-swap. It holds no
-/// list that grows.
+/// list that grows without a bound.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
     pub job: JobId,
@@ -210,6 +212,9 @@ pub struct Job {
     pub reserved: Option<JobReservation>,
     /// The pools from which it can be launched, best first, by its last ranking.
     pub ranking: Option<Ranking>,
+    /// The groups of EC2 that were made for its machines, or are about to be; empty for a single machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<JobGroup>,
     /// Time since which no launch succeeded; `None` after a success, and after [`Job::launches_without_heartbeat`] once the machine sends a
     /// heartbeat.
     pub unplaced_since: Option<Timestamp>,
@@ -315,6 +320,7 @@ impl Job {
             progress: JobProgress::default(),
             reserved: None,
             ranking: None,
+            groups: Vec::new(),
             unplaced_since: None,
             was_observed: false,
             machine_hold: None,

@@ -1,12 +1,13 @@
 //! The state machine. A file for what a job does in each part of its life: [`dependencies`] before its first launch,
 //! [`place`] before it has a machine, [`launch`] while one is asked
 //! for, [`no_capacity`] while there is none to be had, [`run`] while it has one, [`spot_return`] while it leaves that one for Spot,
-//! [`retry`] after its command has failed, [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
+//! [`retry`] after its command has failed, [`over`] when it has ended; [`groups`] has the groups of EC2 for several machines; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
 //! money is left.
 
 mod boxes;
 mod deadline;
 mod dependencies;
+mod groups;
 mod launch;
 mod limits;
 mod no_capacity;
@@ -110,6 +111,17 @@ pub fn needed_facts(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
 /// An unknown fact never changes anything, except for a launch without an answer, which is asked again with the same token.
 #[must_use]
 pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
+    let answer = facts.answer.as_ref();
+    let decided = if groups::is_answer(answer) {
+        let job = groups::confirm(job.clone(), answer);
+        decide(&job, &JobFacts { answer: None, ..facts.clone() }, now)
+    } else {
+        decide(job, facts, now)
+    };
+    groups::tend(decided, facts)
+}
+
+fn decide(job: &Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let job = boxes::note_sync(watch(job.clone(), facts, now), facts, now);
     let job = run::confirm_launch(run::read(job, facts), facts);
     let job = place::confirm_release(deadline::learn(job, facts, now), facts);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::id::{Region, ResourceId, TypeName};
 
 use super::{CapacityPool, JobTerms};
+use crate::efa::{NetworkCards, SubnetAddresses};
 
 /// The kind of machine that a job needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,7 @@ pub struct TypeOffering {
     pub gpu_memory_mib: u32,
     /// `true` if it is to be had on Spot at all.
     pub spot: bool,
+    pub cards: NetworkCards,
 }
 
 /// Properties and zones of each type that is sold by the second.
@@ -48,8 +50,26 @@ pub struct TypeOfferings {
     pub zones: BTreeSet<(TypeName, String)>,
 }
 
+/// A subnet in which a job may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneSubnet {
+    pub addresses: SubnetAddresses,
+    /// `None` if EC2 did not say.
+    pub vpc: Option<ResourceId>,
+}
+
 /// One subnet a zone.
-pub type ZoneSubnets = BTreeMap<String, ResourceId>;
+pub type ZoneSubnets = BTreeMap<String, ZoneSubnet>;
+
+/// The network of a pool's machines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PoolNetwork {
+    pub cards: NetworkCards,
+    /// [`SubnetAddresses::are_public`].
+    pub are_addresses_public: Option<bool>,
+    /// `None` if EC2 did not say.
+    pub vpc: Option<ResourceId>,
+}
 
 impl TypeOfferings {
     /// Every type in every zone that has it and a subnet, sorted by type and zone.
@@ -60,7 +80,7 @@ impl TypeOfferings {
             Some(CapacityPool {
                 region: region.clone(),
                 zone: zone.clone(),
-                subnet: subnet.clone(),
+                subnet: subnet.addresses.subnet.clone(),
                 instance_type: name.clone(),
                 architecture: kind.architecture.to_owned(),
                 gpus: kind.gpus,
@@ -69,6 +89,11 @@ impl TypeOfferings {
                 vcpus: kind.vcpus,
                 memory_mib: kind.memory_mib,
                 spot: kind.spot,
+                network: PoolNetwork {
+                    cards: kind.cards.clone(),
+                    are_addresses_public: subnet.addresses.are_public,
+                    vpc: subnet.vpc.clone(),
+                },
             })
         };
         self.zones.iter().filter_map(pool).collect()

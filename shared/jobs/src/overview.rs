@@ -226,11 +226,12 @@ fn why_in_phase(job: &Job) -> String {
         },
         Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
         Phase::Launching(launching) => launch(job, launching),
-        Phase::Running(placed) if placed.attempt > 1 => match job.lost {
-            Some(lost) => format!("the previous machine {}", lost.describe()),
-            None => String::new(),
-        },
-        Phase::Running(_) => String::new(),
+        Phase::Running(placed) => {
+            let lost = job.lost.filter(|_| placed.attempt > 1);
+            let lost = lost.map(|lost| format!("the previous machine {}", lost.describe()));
+            let parts = [lost, describe_efa(job, placed)];
+            parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+        }
         Phase::Interrupted(replacing) => {
             let (machine, lost) = (&replacing.machine, replacing.lost.describe());
             match machine.members.len() {
@@ -243,6 +244,13 @@ fn why_in_phase(job: &Job) -> String {
         Phase::Held(held) => held.why.clone(),
         Phase::Ended(ended) => ended.why.clone(),
     }
+}
+
+/// Describes the EFA of a gang, as far as its ranking still knows it.
+fn describe_efa(job: &Job, placed: &JobMachine) -> Option<String> {
+    let candidate = job.ranking.as_ref()?.candidates.get(usize::from(placed.candidate))?;
+    let is_its = (&candidate.zone, &candidate.instance_type) == (&placed.zone, &placed.instance_type);
+    candidate.network.as_ref().filter(|_| is_its)?.efa.clone()
 }
 
 const fn is_over(phase: &Phase) -> bool {

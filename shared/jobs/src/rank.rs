@@ -7,6 +7,7 @@
 //! - its CPU is `x86_64`, or what `machine.architecture` or the named types say, and the default image has a driver for its GPUs;
 //! - there is an image for its architecture in its region;
 //! - what it costs now, and what it can cost at most, are known. None is guessed;
+//! - for a job on several machines with `network.efa = "required"`: its type has EFA, and its subnet allows all of it;
 //! - it has no more GPUs, and costs no more, than the configuration lets a machine of the team, nor more than `limits.max_usd_per_hour`.
 //!
 //! On Spot, in addition: the pool offers Spot, at a price up to `max_usd_per_hour` and up to the on-demand price. On demand, in addition:
@@ -15,6 +16,7 @@
 //! Either `max_usd_per_hour` takes the place of the third.
 
 mod left_out;
+mod network;
 mod price_limits;
 mod words;
 
@@ -33,7 +35,7 @@ pub(crate) use self::words::show_exactly;
 use super::governing_quota::tabled_quota;
 use super::gpu_type::has_gpu;
 use super::machine_ceiling::{Ceiling, MachineCeiling};
-use super::{Candidate, GpuSpec, JobTerms, Lifecycle, MachineImage, Ranking, SpotSpec, TransferCost};
+use super::{Candidate, GpuSpec, JobTerms, Lifecycle, MachineImage, PoolNetwork, Ranking, SpotSpec, TransferCost};
 
 /// MiB of a GiB.
 const MIB_PER_GIB: u64 = 1_024;
@@ -62,6 +64,8 @@ pub struct CapacityPool {
     pub memory_mib: u32,
     /// `true` if it is to be had on Spot at all.
     pub spot: bool,
+    /// Its network, which only a job on several machines uses.
+    pub network: PoolNetwork,
 }
 
 /// A pool, bought in one way, with its price.
@@ -244,6 +248,8 @@ fn fitting<'a>(
     let memory_mib_of_machine = u64::from(terms.machine.memory_gib) * MIB_PER_GIB;
     let is_roomy = |pool: &CapacityPool| u64::from(pool.memory_mib) >= memory_mib_of_machine;
     let large = narrowed(large, is_roomy, |pools| words::too_small_machine(&terms.machine, pools))?;
+    let has_network = |pool: &CapacityPool| network::choose_network(terms, pool).is_none_or(|network| network.is_ok());
+    let large = narrowed(large, has_network, |pools| network::describe_refusals(terms, pools))?;
     let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
     let nodes = u32::from(gpu.nodes);
     narrowed(large, |pool| pool.gpus.saturating_mul(nodes) <= most, |pools| words::too_many(pools, nodes, most, &key))
@@ -336,6 +342,7 @@ fn ranking(terms: &JobTerms, chosen: &[PricedPool<'_>], images: Vec<(Region, Mac
             image,
             transfer: *transfer,
             vcpus: if terms.is_gang() { pool.vcpus } else { 0 },
+            network: network::choose_network(terms, pool).and_then(Result::ok).map(Box::new),
         });
     }
     Ranking {

@@ -43,13 +43,9 @@ impl LaunchRefusal {
         now.duration_since(self.at) < COUNTS_FOR
     }
 
-    /// A quota counts a type in all zones of its region; of a smaller one there may be enough. What was refused to a gang, is so to its like alone.
+    /// A quota counts a type in all zones of its region; of a smaller one there may be enough.
     fn covers(&self, other: &Candidate) -> bool {
         let own = &self.candidate;
-        // For fewer machines there may be enough.
-        if own.vcpus > 0 {
-            return own == other;
-        }
         let type_key = |one: &Candidate| (one.region.clone(), one.instance_type.clone(), one.lifecycle);
         let pool_key = |one: &Candidate| (one.zone.clone(), one.subnet.clone(), one.rate_max);
         let is_of_type = type_key(own) == type_key(other);
@@ -113,10 +109,6 @@ mod tests {
     fn a_quota_counts_a_type_wherever_it_is() {
         check(&used_up(), &Candidate { zone: "us-east-1b".to_owned(), ..first() }, 0, true);
         check(&used_up(), &Candidate { rate_max: Rate::from_usd_micros_per_hour(2_000_000), ..first() }, 59, true);
-        let of_gang = Candidate { vcpus: 48, ..first() };
-        let mut refused = LaunchRefusals::default();
-        refused.record(&of_gang, &used_up(), noon_plus(0));
-        assert!(refused.predict(&of_gang, noon_plus(1)).is_some() && refused.predict(&first(), noon_plus(1)).is_none());
         check(&used_up(), &Candidate { instance_type: "g6.2xlarge".into(), ..first() }, 0, false);
         check(&used_up(), &Candidate { region: "us-east-2".into(), ..first() }, 0, false);
     }

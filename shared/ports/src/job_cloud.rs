@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
 use jobs::{
-    JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage, MachineKind,
-    MachineObservation, TypeOfferings, ZoneSubnets,
+    GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineImage,
+    MachineKind, MachineObservation, TypeOfferings, VpcGroups, ZoneSubnets,
 };
 use model::channels::MessageTopics;
 use model::id::{Region, ResourceId, TypeName};
@@ -19,6 +19,15 @@ use crate::{CallError, PriceCloud};
 /// A launch that a quota of vCPUs refused. EC2 does not say which one: [`JobCloud::list_quotas`] has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VcpuQuotaExceeded(pub CallError);
+
+/// A group to make for the machines of a job.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupOrder<'a> {
+    pub region: &'a Region,
+    pub name: &'a str,
+    pub job: &'a JobId,
+    pub tags: &'a Tags,
+}
 
 /// AWS calls of a run about jobs.
 pub trait JobCloud: PriceCloud {
@@ -116,4 +125,28 @@ pub trait JobCloud: PriceCloud {
     /// # Errors
     /// If EC2 refused, or did not answer.
     async fn keep_home(&self, gpu_box: &GpuBox, until: Timestamp) -> Result<(), CallError>;
+
+    /// Makes a cluster placement group, unless there is one of that name with that job's tag.
+    ///
+    /// # Errors
+    /// If EC2 refused, or did not answer; or the group of that name is another's.
+    async fn ensure_placement_group(&self, group: &GroupOrder<'_>) -> Result<(), CallError>;
+
+    /// Makes a security group that lets its members reach each other and nothing else, unless the VPC has one of that name with that job's tag.
+    ///
+    /// # Errors
+    /// As [`JobCloud::ensure_placement_group`].
+    async fn ensure_security_group(&self, group: &GroupOrder<'_>, vpc: &ResourceId) -> Result<VpcGroups, CallError>;
+
+    /// Deletes a group, if it has that job's tag. One that is gone, or another's, is no error.
+    ///
+    /// # Errors
+    /// If it is still there; with [`CallErrorKind::InUse`](crate::CallErrorKind::InUse) because a machine or an interface uses it.
+    async fn delete_group(&self, region: &Region, key: &GroupKey, job: &JobId) -> Result<(), CallError>;
+
+    /// The placement and security groups of a region that Curfew made, by name and tag.
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    async fn list_groups(&self, region: &Region) -> Result<Vec<ListedGroup>, CallError>;
 }

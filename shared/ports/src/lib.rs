@@ -21,7 +21,7 @@ pub use cloud::{
     VolumeCloud,
 };
 pub use documents::{ActivityDocuments, BudgetDocuments, Documents, LedgerDocuments, Versioned};
-pub use job_cloud::{JobCloud, VcpuQuotaExceeded};
+pub use job_cloud::{GroupOrder, JobCloud, VcpuQuotaExceeded};
 pub use job_documents::{JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments};
 pub use job_folders::{BacklogDocuments, InboxDocuments, SweepDocuments, TriggerDocuments};
 pub use month_report::{ReportCloud, ReportDocuments};

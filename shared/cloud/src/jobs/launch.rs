@@ -1,6 +1,7 @@
 //! One launch.
 
 mod gang;
+mod network;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::Builder;
@@ -73,6 +74,9 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
         Err(error) => error,
     };
     let refused = call_error(RUN_INSTANCES, &candidate.region, &error);
+    if network::lacks_group(order, error.code(), &refused.message) {
+        return Ok(LaunchResult::NoCapacity(refused.to_string()));
+    }
     Ok(match refusal::meaning(error.code().unwrap_or_default(), error.message().unwrap_or_default(), refused.kind) {
         RefusalMeaning::NoCapacity => LaunchResult::NoCapacity(refused.message),
         RefusalMeaning::VcpuQuota => return Err(VcpuQuotaExceeded(refused)),
@@ -98,7 +102,6 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let LaunchRequest { token, candidate, image, .. } = order.launch;
     // All of them, or none.
     let nodes = i32::from(order.terms.gpu.nodes);
-    let groups = order.terms.machine.security_groups.iter().map(|group| group.as_str().to_owned()).collect();
     let metadata = InstanceMetadataOptionsRequest::builder()
         .http_tokens(HttpTokensState::Required)
         .http_endpoint(InstanceMetadataEndpointState::Enabled)
@@ -111,14 +114,12 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let root = ebs().volume_type(VolumeType::Gp3).set_volume_size(i32::try_from(root_gib).ok().filter(|gib| *gib > 0));
     let others = image.other_devices.iter().map(|name| device(name, ebs()));
     let devices = std::iter::once(device(&image.root_device, root)).chain(others).collect();
-    ec2.run_instances()
+    network::place(ec2.run_instances(), order)
         .client_token(token)
         .min_count(nodes)
         .max_count(nodes)
         .image_id(image.ami.as_str())
         .instance_type(InstanceType::from(candidate.instance_type.as_str()))
-        .subnet_id(candidate.subnet.as_str())
-        .set_security_group_ids(Some(groups).filter(|groups: &Vec<String>| !groups.is_empty()))
         .set_iam_instance_profile(order.profile.map(profile))
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .metadata_options(metadata)

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{
-    ArchitectureType, GpuDeviceInfo, GpuInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
+    ArchitectureType, GpuDeviceInfo, GpuInfo, InstanceTypeInfo, LocationType, NetworkCardInfo, NetworkInfo, Subnet,
+    SubnetState, UsageClassType,
 };
-use jobs::{MachineKind, TypeOffering, TypeOfferings, ZoneSubnets};
+use jobs::efa::{InterfaceKind, NetworkCard, NetworkCards, SubnetAddresses};
+use jobs::{MachineKind, TypeOffering, TypeOfferings, ZoneSubnet, ZoneSubnets};
 use model::id::{Region, ResourceId, TypeName};
 
 use crate::aws::Aws;
@@ -148,9 +150,27 @@ fn kind(info: &InstanceTypeInfo, machine: MachineKind) -> Option<DescribedType> 
             gpu_name: devices.iter().find_map(GpuDeviceInfo::name).unwrap_or_default().to_owned(),
             gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),
             spot: sold(UsageClassType::Spot),
+            cards: info.network_info.as_ref().map(network_cards).unwrap_or_default(),
         },
         is_usual: is_usual && info.bare_metal != Some(true),
     })
+}
+
+/// Never tried on AWS: that `InterfaceTypes` names `efa` and `efa-only` for each card that has EFA.
+fn network_cards(info: &NetworkInfo) -> NetworkCards {
+    let card = |card: &NetworkCardInfo| {
+        let has = |kind: InterfaceKind| card.interface_types().iter().any(|one| one.as_str() == kind.as_str());
+        Some(NetworkCard {
+            index: u32::try_from(card.network_card_index?).ok()?,
+            interfaces_max: whole(card.maximum_network_interfaces),
+            has_efa: has(InterfaceKind::Efa),
+            has_efa_only: has(InterfaceKind::EfaOnly),
+        })
+    };
+    let mut cards: Vec<NetworkCard> = info.network_cards().iter().filter_map(card).collect();
+    cards.sort_by_key(|card| card.index);
+    let efas_max = info.efa_info.as_ref().and_then(|efa| efa.maximum_efa_interfaces);
+    NetworkCards { cards, efas_max: whole(efas_max.filter(|_| info.efa_supported == Some(true))) }
 }
 
 fn has_accelerator(info: &InstanceTypeInfo) -> bool {
@@ -208,31 +228,35 @@ async fn all_subnets(ec2: &Client, region: &Region, named: &BTreeSet<ResourceId>
     } else {
         named.chunks(FILTER_VALUES_MAX).map(|ids| filter("subnet-id", ids.iter().copied())).collect()
     };
-    let mut best: BTreeMap<String, (i32, ResourceId)> = BTreeMap::new();
+    let mut best: BTreeMap<String, (i32, ZoneSubnet)> = BTreeMap::new();
     for wanted in wanted {
         let call = ec2.describe_subnets().filters(wanted).max_results(PAGE_SIZE);
         all_pages(DESCRIBE_SUBNETS, region, async |token| {
             let page = call.clone().set_next_token(token).send().await;
             let page = page.map_err(|error| call_error(DESCRIBE_SUBNETS, region, &error))?;
-            for (zone, free, id) in page.subnets().iter().filter_map(usable) {
-                let kept = best.entry(zone).or_insert_with(|| (free, id.clone()));
-                if (free, &kept.1) > (kept.0, &id) {
-                    *kept = (free, id);
+            for (zone, free, subnet) in page.subnets().iter().filter_map(usable) {
+                let kept = best.entry(zone).or_insert_with(|| (free, subnet.clone()));
+                if (free, &kept.1.addresses.subnet) > (kept.0, &subnet.addresses.subnet) {
+                    *kept = (free, subnet);
                 }
             }
             Ok(page.next_token)
         })
         .await?;
     }
-    Ok(best.into_iter().map(|(zone, (_, id))| (zone, id)).collect())
+    Ok(best.into_iter().map(|(zone, (_, subnet))| (zone, subnet)).collect())
 }
 
-/// Zone, free addresses and id.
-fn usable(subnet: &Subnet) -> Option<(String, i32, ResourceId)> {
+/// Zone and free addresses of a subnet that can be launched in.
+fn usable(subnet: &Subnet) -> Option<(String, i32, ZoneSubnet)> {
     let is_available = subnet.state.as_ref().is_none_or(|state| *state == SubnetState::Available);
     let free = subnet.available_ip_address_count.unwrap_or_default();
-    let usable = (subnet.availability_zone.clone()?, free, ResourceId::new(subnet.subnet_id.clone()?));
-    is_available.then_some(usable)
+    let addresses = SubnetAddresses {
+        subnet: ResourceId::new(subnet.subnet_id.clone()?),
+        are_public: subnet.map_public_ip_on_launch,
+    };
+    let vpc = subnet.vpc_id.clone().map(ResourceId::new);
+    is_available.then_some((subnet.availability_zone.clone()?, free, ZoneSubnet { addresses, vpc }))
 }
 
 #[cfg(test)]

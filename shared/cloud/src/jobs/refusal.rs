@@ -87,8 +87,10 @@ pub(super) fn meaning(code: &str, message: &str, kind: CallErrorKind) -> Refusal
         "IdempotentInstanceTerminated" => RefusalMeaning::Over,
         "IdempotentParameterMismatch" => RefusalMeaning::Otherwise,
         _ if is_of_the_request(code, message) => RefusalMeaning::RequestRefused,
-        // The credentials or the request had expired on arrival.
-        "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" => RefusalMeaning::Unknown,
+        // The credentials or the request had expired on arrival; or EC2 does not know a group yet, which the next run makes where it lacks.
+        "RequestExpired" | "ExpiredToken" | "ExpiredTokenException" | "InvalidPlacementGroup.Unknown" => {
+            RefusalMeaning::Unknown
+        }
         _ => match kind {
             CallErrorKind::Denied { .. } => RefusalMeaning::Denied,
             CallErrorKind::Capacity => RefusalMeaning::NoCapacity,

@@ -13,6 +13,7 @@ use plan::report::{JobAction, JobStep, OutcomeKind, StepOutcome};
 use ports::{CallErrorKind, JobCloud};
 
 use super::facts::KnownDocuments;
+use super::groups::with_placement_hint;
 use super::notifications::is_notified;
 use super::{JobRunDocuments, JobsRun};
 
@@ -39,6 +40,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 self.terminate(job, placed).await;
                 return Some(EffectResult::Terminated);
             }
+            Effect::MakeGroup(group) => return Some(self.make_group(job, group).await),
+            Effect::DeleteGroup(group) => return Some(self.delete_group(job, group).await),
             Effect::Settle(instances) => {
                 if let Err(error) = self.settle(job, instances).await {
                     self.gap(error.gap(home));
@@ -73,9 +76,9 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Launches. A candidate that another job of this run was just refused is not requested again, unless this launch may already have been.
     async fn launch(&self, job: &Job, launch: &LaunchRequest, is_first_ask: bool) -> LaunchResult {
         let candidate = &launch.candidate;
-        if let Some(refused) =
-            self.refusals(|refusals| refusals.predict(candidate, self.now())).filter(|_| is_first_ask)
-        {
+        // Whether there is enough for several machines says nothing of one, nor the other way round.
+        let is_shared = is_first_ask && !job.terms.is_gang();
+        if let Some(refused) = self.refusals(|refusals| refusals.predict(candidate, self.now())).filter(|_| is_shared) {
             let (instance_type, zone) = (candidate.instance_type.as_str(), candidate.zone.as_str());
             tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?refused, "launch not requested");
             return refused;
@@ -99,12 +102,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         // Between a warning and the next launch every call counts.
         let asks_quota = is_first_ask && job.terms.is_gang() && job.machines == 0;
         let find = self.asked.find_too_few_vcpus(self.run.cloud, candidate, job.terms.gpu.nodes);
-        let too_few = if asks_quota { Box::pin(find).await } else { None };
-        let answer = match too_few {
-            Some(refused) => refused,
-            None => self.request_machine(job, launch).await,
-        };
-        if is_first_ask {
+        if let Some(refused) = if asks_quota { Box::pin(find).await } else { None } {
+            return refused;
+        }
+        if let Err(failed) = self.ensure_placement_group(job, launch, is_first_ask).await {
+            return failed;
+        }
+        let answer = with_placement_hint(launch, self.request_machine(job, launch).await);
+        if is_shared {
             self.refusals(|refusals| refusals.record(candidate, &answer, self.now()));
         }
         answer

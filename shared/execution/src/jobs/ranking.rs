@@ -28,6 +28,10 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             return Some(EffectResult::NoRole(why.to_string()));
         }
         let ranking = match self.places(job).await? {
+            Ok(ranking) if job.terms.is_gang() => match Box::pin(self.with_security_groups(job, ranking)).await? {
+                Ok(ranking) => Ranking { has_other_teams, ..ranking },
+                Err(why) => return Some(EffectResult::Ranked(Err(why))),
+            },
             Ok(ranking) => Ranking { has_other_teams, ..ranking },
             Err(why) => return Some(EffectResult::Ranked(Err(why))),
         };

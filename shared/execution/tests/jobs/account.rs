@@ -9,9 +9,11 @@ use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice};
 use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
+use jobs::efa::{NetworkCards, SubnetAddresses};
 use jobs::{
-    JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineHold, MachineImage, MachineKind,
-    MachineObservation, MachineSight, TypeOffering, TypeOfferings, ZoneSubnets,
+    GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineHold,
+    MachineImage, MachineKind, MachineObservation, MachineSight, TypeOffering, TypeOfferings, VpcGroups, ZoneSubnet,
+    ZoneSubnets,
 };
 use model::channels::MessageTopics;
 use model::config::Config;
@@ -26,13 +28,17 @@ use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use plan::report::RunUsage;
 use ports::{
-    BudgetCloud, CallError, CallErrorKind, Cloud, Ec2Write, JobCloud, PriceCloud, StoreError, VcpuQuotaExceeded,
+    BudgetCloud, CallError, CallErrorKind, Cloud, Ec2Write, GroupOrder, JobCloud, PriceCloud, StoreError,
+    VcpuQuotaExceeded,
 };
 
 use crate::world::{BY_CALL, JobsWorld, ON_DEMAND_MICROS, SPOT_MICROS, TYPE, ZONES};
 
 /// What a box needs is nowhere simulated here.
 pub(crate) const NO_BOXES: &str = "no job of this world is a box";
+
+/// The groups of a gang are nowhere simulated here.
+const NO_GANGS: &str = "no job of this world is on several machines";
 
 pub(crate) struct Account<'a> {
     pub(crate) world: &'a RefCell<JobsWorld>,
@@ -200,6 +206,7 @@ impl JobCloud for Account<'_> {
             gpu_name: "A10G".to_owned(),
             gpu_memory_mib: 22_888,
             spot: true,
+            cards: NetworkCards::default(),
         };
         let name = TypeName::from(TYPE);
         let zones = ZONES.into_iter().map(|zone| (name.clone(), zone.to_owned())).collect();
@@ -208,7 +215,11 @@ impl JobCloud for Account<'_> {
 
     async fn list_subnets(&self, _: &Region, _: &BTreeSet<ResourceId>) -> Result<ZoneSubnets, CallError> {
         self.call("ec2:DescribeSubnets").await?;
-        Ok(ZONES.into_iter().map(|zone| (zone.to_owned(), ResourceId::new(format!("subnet-{zone}")))).collect())
+        let subnet = |zone: &str| ZoneSubnet {
+            addresses: SubnetAddresses { subnet: ResourceId::new(format!("subnet-{zone}")), are_public: Some(true) },
+            vpc: None,
+        };
+        Ok(ZONES.into_iter().map(|zone| (zone.to_owned(), subnet(zone))).collect())
     }
 
     async fn find_image(
@@ -268,6 +279,22 @@ impl JobCloud for Account<'_> {
             return Ok(LaunchResult::Unknown("the answer was lost".to_owned()));
         }
         Ok(LaunchResult::Launched { instance, members: Vec::new(), launched_at })
+    }
+
+    async fn ensure_placement_group(&self, group: &GroupOrder<'_>) -> Result<(), CallError> {
+        unreachable!("{NO_GANGS}: {group:?}")
+    }
+
+    async fn ensure_security_group(&self, group: &GroupOrder<'_>, _: &ResourceId) -> Result<VpcGroups, CallError> {
+        unreachable!("{NO_GANGS}: {group:?}")
+    }
+
+    async fn delete_group(&self, _: &Region, key: &GroupKey, _: &JobId) -> Result<(), CallError> {
+        unreachable!("{NO_GANGS}: {key:?}")
+    }
+
+    async fn list_groups(&self, _: &Region) -> Result<Vec<ListedGroup>, CallError> {
+        unreachable!("{NO_GANGS}")
     }
 
     async fn observe_home(&self, _: &GpuBox, _: Timestamp) -> Result<HomeSight, CallError> {

@@ -34,6 +34,7 @@ fn launch() -> LaunchRequest {
     LaunchRequest {
         attempt: 3,
         retry_of: 0,
+        placement_group: None,
         token: "a".repeat(64),
         candidate: Candidate {
             region: "eu-west-1".into(),
@@ -47,6 +48,7 @@ fn launch() -> LaunchRequest {
             image: 0,
             transfer: None,
             vcpus: 0,
+            network: None,
         },
         image: MachineImage {
             ami: "ami-1".into(),
@@ -127,4 +129,14 @@ fn the_reaper_reads_them() {
     assert_eq!(read.expires_at, Some(time("2026-09-01T20:10:00Z")));
     assert_eq!(read.job.as_deref(), Some("vision/llama-0123abcd"));
     assert!(CurfewTags::read_volume(&tags).is_ok());
+}
+
+#[test]
+fn a_group_has_the_tags_of_its_machines_without_those_of_an_instance() {
+    let job = job(Some("ada"), &[("Project", "llama")]);
+    let tags = group_tags(&job, &Config::default());
+    let of_machine = launch_tags(&job, &launch(), &Config::default());
+    let lacking: Vec<&str> = of_machine.keys().filter(|key| !tags.contains_key(*key)).map(String::as_str).collect();
+    assert_eq!(lacking, ["curfew:attempt", "curfew:expires-at", "curfew:mode"]);
+    assert!(tags.iter().all(|(key, value)| of_machine.get(key) == Some(value)), "{tags:?}");
 }

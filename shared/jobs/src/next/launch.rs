@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::limits::{TimeLeft, after};
 use super::no_capacity::{pause, wait};
 use super::place::{HELD_FOR, RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
-use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run, spot_return};
+use super::{ABSENT_AFTER, JobDecision, deadline, groups, note, over, run, spot_return};
 use crate::{
     ATTEMPT_MIN, Candidate, Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult,
     LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle, LossReason, Phase, RefusedCandidates, TransitionKind,
-    UsedUpQuota, launch_token,
+    UsedUpQuota, launch_token, placement_group_name,
 };
 
 /// Longest time for which the previous machine may hold the quota's vCPUs.
@@ -56,6 +56,7 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
 /// If two reconcilers request one candidate, EC2 may refuse the one for capacity and accept the other a moment later: a machine of this attempt
 /// that no state names. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
 pub(super) fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
+    groups::name_placement_group(&mut job, launching.candidate);
     let launch = launch(&job, &launching, launching.at).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
     (job, launch.into_iter().collect())
@@ -69,7 +70,9 @@ fn launch(job: &Job, launching: &LaunchInProgress, now: Timestamp) -> Option<Lau
     let image = ranking.images.get(usize::from(candidate.image))?.clone();
     let is_old = now.duration_since(launching.at) >= TOKEN_IS_OLD_AFTER;
     let only_find = is_old || now != launching.at && launching.ends_at.duration_since(now) < ATTEMPT_MIN;
+    let is_clustered = candidate.network.as_ref().is_some_and(|network| network.is_clustered);
     Some(LaunchRequest {
+        placement_group: is_clustered.then(|| placement_group_name(&job.job, job.attempt)),
         attempt: job.attempt,
         retry_of: job.retries.attempt,
         token: launch_token(&job.job, job.attempt, launching.pass, launching.candidate),
@@ -100,8 +103,10 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
         LaunchResult::Launched { instance, members, launched_at } => {
             let instances = (instance.clone(), members.clone());
+            let efa = launch.candidate.network.as_ref().and_then(|network| network.efa.clone());
             let placed = placed::place_machine(&job, &launching, launch.candidate, instances, *launched_at);
-            launched(job, placed, launching.replaces.map(|machine| *machine), facts, now)
+            let left = launching.replaces.map(|machine| *machine);
+            launched(job, placed, efa, left, facts, now)
         }
         refusal if let Some(machine) = launching.replaces.clone() => {
             spot_return::try_next(job, launching, refusal, *machine, facts, now)
@@ -255,6 +260,7 @@ fn await_answer(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Jo
 fn launched(
     mut job: Job,
     placed: JobMachine,
+    efa: Option<String>,
     left: Option<JobMachine>,
     facts: &JobFacts,
     now: Timestamp,
@@ -264,12 +270,13 @@ fn launched(
         job = spot_return::leave(&job, machine, now);
     }
     let why = format!(
-        "{} {} in {}, at most {} until {}",
+        "{} {} in {}, at most {} until {}{}",
         if job.machines > 0 { "launched again:" } else { "launched:" },
         placed.name_type(),
         placed.zone,
         placed.show_cost_max(),
-        placed.ends_at
+        placed.ends_at,
+        efa.map(|efa| format!("; {efa}")).unwrap_or_default()
     );
     let noted = note(&job, TransitionKind::Launched(placed.instance.clone()), why);
     let settle = Effect::Settle(placed.instances().cloned().collect());

@@ -129,7 +129,11 @@ pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Time
         ended.released = true;
     }
     let has_box = job.gpu_box.is_some() && facts.gpu_box != Some(BoxFacts::Free);
-    ended.closed = ended.machine.is_none() && job.previous_attempt.is_none() && ended.released && !has_box;
+    ended.closed = ended.machine.is_none()
+        && job.previous_attempt.is_none()
+        && ended.released
+        && !has_box
+        && job.groups.is_empty();
     let effects = effects(&job, &ended, facts, now);
     job.phase = Phase::Ended(ended);
     (job, effects)

@@ -5,7 +5,7 @@ use model::money::{Amount, Rate};
 
 use super::launch::{self, choose};
 use super::limits::{TimeLeft, after};
-use super::{JobDecision, boxes, deadline, no_capacity, note, over, stay};
+use super::{JobDecision, boxes, deadline, groups, no_capacity, note, over, stay};
 use crate::transfer::CostMax;
 use crate::{
     Capacity, Effect, EffectResult, ExitReason, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold,
@@ -85,6 +85,7 @@ fn ranked(mut job: Job, ranking: &Ranking, facts: &JobFacts, now: Timestamp) -> 
         return nowhere(job, "nothing that fits is known".to_owned(), now);
     }
     job.ranking = Some(ranking);
+    groups::learn_security_groups(&mut job);
     let avoid = avoided(&job);
     begin(job, avoid, facts, now)
 }

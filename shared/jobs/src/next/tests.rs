@@ -6,6 +6,7 @@ mod denials;
 mod dependencies;
 pub(crate) mod fixture;
 mod gangs;
+mod groups;
 mod launching;
 mod limits;
 mod lives;

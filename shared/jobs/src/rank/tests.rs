@@ -3,6 +3,7 @@
 mod by_default;
 mod cpu_jobs;
 mod hardware;
+mod network;
 mod nodes;
 mod properties;
 
@@ -39,6 +40,7 @@ fn pool(zone: &str, name: &str) -> CapacityPool {
         vcpus: 4,
         memory_mib: 16 * 1_024,
         spot: true,
+        network: PoolNetwork::default(),
     }
 }
 

@@ -103,6 +103,7 @@ pub(crate) fn ranking(now: Timestamp) -> Ranking {
         image: 0,
         transfer: None,
         vcpus: 0,
+        network: None,
     };
     Ranking {
         at: now,

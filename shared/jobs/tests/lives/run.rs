@@ -73,7 +73,8 @@ pub(crate) const fn other_outcomes(effect: &Effect) -> &'static [EffectOutcome] 
             EffectOutcome::Quota,
             EffectOutcome::Denied,
         ],
-        Effect::Forget | Effect::Settle(_) | Effect::Record(_) => &[],
+        // No job of the model is on several machines, so none has a group.
+        Effect::Forget | Effect::Settle(_) | Effect::Record(_) | Effect::MakeGroup(_) | Effect::DeleteGroup(_) => &[],
     }
 }
 
@@ -152,7 +153,7 @@ fn is_idle(effect: &Effect, world: &ModelWorld) -> bool {
         Effect::Reserve { .. } => world.state.phase != Phase::Reserving,
         Effect::Release(number) => world.reserved.is_none_or(|reserved| reserved.number > *number),
         Effect::Forget => !world.active,
-        Effect::Rank | Effect::Settle(_) | Effect::Record(_) => true,
+        Effect::Rank | Effect::Settle(_) | Effect::Record(_) | Effect::MakeGroup(_) | Effect::DeleteGroup(_) => true,
     }
 }
 
@@ -273,6 +274,7 @@ impl JobModel {
                 world.active = false;
                 None
             }
+            (Effect::MakeGroup(_) | Effect::DeleteGroup(_), _) => Some(EffectResult::GroupUnchanged),
             (Effect::Settle(_) | Effect::Record(_), _) => None,
         }
     }

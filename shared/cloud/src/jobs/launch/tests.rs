@@ -27,6 +27,7 @@ fn spot() -> LaunchRequest {
         image: 0,
         transfer: None,
         vcpus: 0,
+        network: None,
     };
     let image = MachineImage {
         ami: "ami-0d".into(),
@@ -38,7 +39,17 @@ fn spot() -> LaunchRequest {
         other_devices: vec!["/dev/sdf".to_owned()],
     };
     let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
-    LaunchRequest { attempt: 1, retry_of: 0, token: "a-token".to_owned(), candidate, image, ends_at, only_find: false }
+    let placement_group = None;
+    LaunchRequest {
+        placement_group,
+        attempt: 1,
+        retry_of: 0,
+        token: "a-token".to_owned(),
+        candidate,
+        image,
+        ends_at,
+        only_find: false,
+    }
 }
 
 fn on_demand() -> LaunchRequest {

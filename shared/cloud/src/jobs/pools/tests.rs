@@ -284,3 +284,33 @@ async fn a_refusal_counts_for_all_jobs_of_a_run() {
     assert_eq!(asked.pools(&aws, &here, &terms).await, Err(first));
     assert_eq!(calls.recorded().len(), so_many);
 }
+
+#[tokio::test]
+async fn network_cards_and_subnets_are_read() {
+    let card = |index: u32, kinds: &str| {
+        format!(
+            "<item><networkCardIndex>{index}</networkCardIndex><maximumNetworkInterfaces>2</maximumNetworkInterfaces>\
+             <interfaceTypeSet>{kinds}</interfaceTypeSet></item>"
+        )
+    };
+    let network = format!(
+        "<networkInfo><efaSupported>true</efaSupported><efaInfo><maximumEfaInterfaces>1</maximumEfaInterfaces></efaInfo>\
+         <networkCards>{}{}</networkCards></networkInfo>",
+        card(1, "<item>interface</item><item>efa</item><item>efa-only</item>"),
+        card(0, "<item>interface</item>")
+    );
+    let subnet = "<item><subnetId>subnet-a</subnetId><availabilityZone>us-east-1a</availabilityZone><vpcId>vpc-1</vpcId>\
+                  <mapPublicIpOnLaunch>false</mapPublicIpOnLaunch><state>available</state></item>";
+    let account = Account {
+        kinds: vec![kind_xml("g5.xlarge", "x86_64", &gpu_xml("NVIDIA", 1, 22888), &network)],
+        subnets: vec![subnet.to_owned()],
+        ..Account::usual()
+    };
+    let (pools, _) = asked(account, terms(&[], MachineSpec::default())).await;
+    let found = pools.unwrap().swap_remove(0).network;
+    let card = |index, has_efa| NetworkCard { index, interfaces_max: 2, has_efa, has_efa_only: has_efa };
+    assert_eq!(found.cards, NetworkCards { cards: vec![card(0, false), card(1, true)], efas_max: 1 });
+    assert_eq!((found.are_addresses_public, found.vpc), (Some(false), Some("vpc-1".into())));
+    let (pools, _) = asked(Account::usual(), terms(&[], MachineSpec::default())).await;
+    assert_eq!(pools.unwrap()[0].network, jobs::PoolNetwork::default());
+}

@@ -59,6 +59,7 @@ fn candidate(zone: &str, name: &str, lifecycle: Lifecycle, rate: u64, rate_max: 
         image: 0,
         transfer: None,
         vcpus: 0,
+        network: None,
     }
 }
 
@@ -394,6 +395,13 @@ fn join<'a>(instances: impl IntoIterator<Item = &'a ResourceId>) -> String {
     instances.into_iter().map(ResourceId::as_str).collect::<Vec<_>>().join("+")
 }
 
+fn group_name(group: &JobGroup) -> String {
+    match group {
+        JobGroup::Security { id, .. } => id.to_string(),
+        JobGroup::Placement { attempt, .. } => format!("placement {attempt}"),
+    }
+}
+
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Rank => "rank".to_owned(),
@@ -403,6 +411,8 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Terminate(placed) => format!("terminate {}", join(placed.instances())),
         Effect::Settle(instances) => format!("settle {}", join(instances)),
+        Effect::MakeGroup(group) => format!("make {}", group_name(group)),
+        Effect::DeleteGroup(group) => format!("delete {}", group_name(group)),
         Effect::Release(_) => "release".to_owned(),
         Effect::Forget => "forget".to_owned(),
         Effect::Record(note) => match &note.kind {

@@ -281,6 +281,8 @@ impl JobWorld {
                 EffectResult::Terminated
             }
             Effect::Release(_) => EffectResult::Released(!self.happens(10)),
+            Effect::MakeGroup(group) => EffectResult::GroupMade(group.clone()),
+            Effect::DeleteGroup(group) => EffectResult::GroupDeleted(group.clone()),
             Effect::Settle(_) | Effect::Forget | Effect::Record(_) => return Ok(None),
         };
         // The effect is done, and its result is lost.

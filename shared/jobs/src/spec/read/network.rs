@@ -5,6 +5,9 @@ use crate::spec::judge::SpecValidator;
 use crate::spec::written::RawSpec;
 use crate::{NetworkSpec, Placement};
 
+/// The most security groups that it may name. An interface has 5 by default (Amazon VPC user guide, "Amazon VPC quotas").
+const GROUPS_MAX: usize = 4;
+
 impl SpecValidator<'_> {
     /// Reads the network of a job on several machines, and refuses what only a job on one has.
     pub(super) fn network(&mut self, written: &RawSpec) -> Option<NetworkSpec> {
@@ -44,6 +47,12 @@ impl SpecValidator<'_> {
                 None
             }
         };
+        if written.machine.security_groups.len() > GROUPS_MAX {
+            let problem = format!(
+                "a job on several machines may name {GROUPS_MAX}, because Curfew adds one, and EC2 takes 5 on an interface"
+            );
+            self.refuse(&["machine", "security_groups"], &problem);
+        }
         Some(NetworkSpec { efa, placement })
     }
 }

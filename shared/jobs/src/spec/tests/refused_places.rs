@@ -175,3 +175,14 @@ fn an_input_is_an_address_and_a_directory_of_its_own() {
     let many: String = (0..17).map(|number| input("s3://datasets", &format!("/data/{number}"))).collect();
     check(&many, &["inputs: 17 of them; write 16 at most"]);
 }
+
+#[test]
+fn a_job_on_several_machines_leaves_room_for_a_group_of_its_own() {
+    let refused = |nodes: u8| {
+        let groups = (1..=5).map(|number| format!("\"sg-0123abc{number}\"")).collect::<Vec<_>>().join(", ");
+        let text = format!("{LEAST}[gpu]\nnodes = {nodes}\n[machine]\nsecurity_groups = [{groups}]");
+        let refused = read_by("", &text).err().unwrap_or_default();
+        refused.iter().any(|one| one.problem.contains("may name 4, because Curfew adds one"))
+    };
+    assert!(refused(2) && !refused(1));
+}

@@ -5,11 +5,13 @@ use model::curfew_tags::{ATTEMPT, BOX, EXPIRES_AT, JOB, KEEP_UNTIL, MARKED, MODE
 use super::RequestTarget::{Instance, Snapshot, Volume};
 use super::{
     Always, CREATE_TAGS, CaseBuilder, DELETE_TAGS, Ec2Request, Enforcing, FunctionActions, GET, Never, OTHERS, OWN,
-    PEOPLE, PUT, PermissionCase, TAGS_OF_OTHERS, ask, single, tagging,
+    PEOPLE, PUT, PermissionCase, TAGS_OF_OTHERS, ask, single, tag_on_it, tagging,
 };
 use crate::doctor::permissions::{ContextKey, ExpectedPermission, SPOT_ROLE};
 
 const RUN: &str = "ec2:RunInstances";
+const MAKE_SECURITY: &str = "ec2:CreateSecurityGroup";
+const MAKE_PLACEMENT: &str = "ec2:CreatePlacementGroup";
 const STOP: &str = "ec2:StopInstances";
 const TERMINATE: &str = "ec2:TerminateInstances";
 const PASS: &str = "iam:PassRole";
@@ -22,6 +24,8 @@ const SAYS_WHOSE: &str = "a launch must set the job and the deadline of its mach
 const BORN: &str = "an existing resource must not become a job's";
 const FROM_ITS_END: &str = "no machine of a job may be protected from its deadline";
 const HOMES: &str = "boxes have homes that outlive their machines";
+const GROUPS: &str = "jobs on several machines have groups of their own";
+const GROUPS_OF_OTHERS: &str = "it must not make, use or change groups of others";
 const OPENS: &str = "it must not pass or use roles of others";
 
 /// Tags that a launch gives its machine.
@@ -66,7 +70,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
 };
 
 fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
-    [launches(table), homes(table), roles(table), images(table), documents(table)].concat()
+    [launches(table), homes(table), groups(table), roles(table), images(table), documents(table)].concat()
 }
 
 /// Builds the cases of the homes of boxes, which have a tag of their own from their beginning.
@@ -100,6 +104,45 @@ fn homes(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
         case.context.extend(requested(&[BOX]));
         case.context.push(single("ec2:Encrypted", encrypted));
         cases.push(case);
+    }
+    cases
+}
+
+/// Builds the cases of the groups of jobs on several machines, which have the tag of their job from their beginning.
+fn groups(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let own = format!("arn:{}:ec2:{}:{}", table.place.partition, table.place.region, table.place.account);
+    let security = format!("{own}:security-group/sg-0123456789abcdef0");
+    let placement = format!("{own}:placement-group/curfew-ddp-0123abcd-1");
+    let foreign = format!("{own}:placement-group/mine");
+    let vpc = format!("{own}:vpc/vpc-0123456789abcdef0");
+    let mut cases = vec![
+        table.case(MAKE_SECURITY, &vpc, "a VPC", Enforcing, GROUPS),
+        table.case(RUN, &placement, "a placement group of Curfew", Enforcing, LAUNCHES),
+        table.case(RUN, &foreign, "another placement group", Never, GROUPS_OF_OTHERS),
+    ];
+    for (keys, expected, why) in [(&[JOB][..], Enforcing, GROUPS), (&[], Never, GROUPS_OF_OTHERS)] {
+        let with = if keys.is_empty() { "without" } else { "with" };
+        for (make, arn, kind) in [(MAKE_SECURITY, &security, "security"), (MAKE_PLACEMENT, &placement, "placement")] {
+            let about = format!("a {kind} group {with} {JOB}");
+            let mut made = table.case(make, arn, &about, expected, why);
+            made.context.extend(requested(keys));
+            let mut tagged = table.case(CREATE_TAGS, arn, &about, expected, why);
+            tagged.context.extend(requested(keys));
+            tagged.context.push(single("ec2:CreateAction", make.trim_start_matches("ec2:")));
+            cases.extend([made, tagged]);
+        }
+        let changes = [
+            ("ec2:AuthorizeSecurityGroupIngress", &security),
+            ("ec2:AuthorizeSecurityGroupEgress", &security),
+            ("ec2:RevokeSecurityGroupEgress", &security),
+            ("ec2:DeleteSecurityGroup", &security),
+            ("ec2:DeletePlacementGroup", &placement),
+        ];
+        for (action, arn) in changes {
+            let mut case = table.case(action, arn, &format!("a group {with} {JOB}"), expected, why);
+            case.context.extend(keys.iter().map(|key| tag_on_it(key)));
+            cases.push(case);
+        }
     }
     cases
 }
