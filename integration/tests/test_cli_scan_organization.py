@@ -131,6 +131,16 @@ def test_an_account_that_is_seen_nowhere_is_named_with_its_reason(company: Organ
     assert "in 1 account, but not everything could be seen." in company.scan("--accounts", FIRST, "--config", "/dev/null").out
 
 
+def test_without_the_price_list_the_table_counts_and_is_named_once(company: Organization, aws: LocalAws) -> None:
+    for account in (FIRST, SECOND):
+        member = company.member(account)
+        member.idle(member.gpu())
+    aws.fault("pricing:GetProducts", "access_denied", times=None)
+    said = company.scan("--json")
+    assert of(said, FIRST)["teams"] == of(said, SECOND)["teams"] == [{"team": "vision", **figures()}]
+    assert said.err.count("Prices are those of tables") == 1 and said.code == 1
+
+
 # Attacks of one account on another's figures
 
 

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use super::show::ScanProgress;
 use super::{SILENCE, Scan};
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, describe_gap};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
@@ -118,7 +118,11 @@ pub(super) async fn run(scan: Scan, context: &CommandContext) -> Result<CommandS
     let known_prices = context.known_prices(store.as_ref()).await;
     let member = MemberScan::new(context, role, &config, store.as_ref(), known_prices, scan.sagemaker);
     scan_accounts(&member, listed, &mut found, &mut file, progress).await;
-    context.cache_prices(&member.into_prices());
+    let (prices, price_gap) = member.into_prices();
+    context.cache_prices(&prices);
+    if let Some(gap) = price_gap {
+        progress.print(format_args!("Prices are those of tables, as far as these have any: {}", describe_gap(&gap)));
+    }
     found.accounts.sort_by_key(|account| (std::cmp::Reverse(account.totals().cost()), account.account.clone()));
     show::gaps(&found);
     if context.global.json {

@@ -10,7 +10,7 @@ use execution::catch_bug;
 use futures::{StreamExt as _, stream};
 use model::config::Config;
 use model::fault::shortened;
-use model::observation::Observation;
+use model::observation::{Gap, Observation};
 use operator::organization::{AccountSummary, AccountTally, ListedAccount};
 use store::Store;
 
@@ -36,6 +36,8 @@ pub(super) struct MemberScan<'a> {
     store: Option<&'a Store>,
     /// The Price List answers every account the same, so what one account needed is known for the next.
     prices: RefCell<PriceDocument>,
+    /// The first gap of the Price List, without which the tables count.
+    price_gap: RefCell<Option<Gap>>,
     sagemaker: bool,
 }
 
@@ -48,11 +50,13 @@ impl<'a> MemberScan<'a> {
         known_prices: PriceDocument,
         sagemaker: bool,
     ) -> Self {
-        Self { context, role, config, store, prices: RefCell::new(known_prices), sagemaker }
+        let (prices, price_gap) = (RefCell::new(known_prices), RefCell::default());
+        Self { context, role, config, store, prices, price_gap, sagemaker }
     }
 
-    pub(super) fn into_prices(self) -> PriceDocument {
-        self.prices.into_inner()
+    /// The known prices, and the first gap of the Price List.
+    pub(super) fn into_prices(self) -> (PriceDocument, Option<Gap>) {
+        (self.prices.into_inner(), self.price_gap.into_inner())
     }
 
     /// Scans an account. Whatever happens there is about that account alone.
@@ -113,6 +117,9 @@ impl<'a> MemberScan<'a> {
         let mut looks = pin_stream(looks);
         while let Some(mut region) = looks.next().await {
             self.prices.borrow_mut().merge(std::mem::take(&mut region.prices).cacheable(now));
+            if let Some(gap) = region.price_gaps.pop() {
+                self.price_gap.borrow_mut().get_or_insert(gap);
+            }
             tally.add(region.into_part());
         }
         tally.finish(account, name)
