@@ -118,6 +118,7 @@ mod tests {
     use model::fixture::time;
 
     use super::*;
+    use crate::PoolNetwork;
     use crate::next::tests::fixture::{ranking, terms};
     use crate::{CheckpointSpec, NetworkSpec};
 
@@ -148,6 +149,7 @@ mod tests {
             vcpus: 48,
             memory_mib: 1,
             spot: true,
+            network: PoolNetwork::default(),
         };
         GangEstimate::from_ranking(&four(), &ranking, &[pool]).unwrap()
     }
