@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::Head;
-use jobs::node_gang::{GangLaunch, GangListing, NodeExitReason};
+use jobs::node_gang::{CLOSING, GangLaunch, GangListing, NodeExitReason, UNWARNED_TIME};
 use store::{MachineDocuments as _, StoreError};
 
 use crate::agent::Agent;
@@ -54,6 +54,10 @@ impl PreviousAttempt {
         let stale_after = agent.pace.scale(PREVIOUS_HEARTBEAT_STALE_AFTER).max(SignedDuration::from_secs(2));
         let newest = self.listing.beats.values().copied().max();
         let is_stale = newest.zip(own_beat).is_some_and(|(newest, own)| own.duration_since(newest) > stale_after);
-        Ok(is_stale || (0..nodes).all(|node| self.listing.exits.contains_key(&node)))
+        // After a stop nobody writes for longer than that, not even a node that saves.
+        let is_stopped = self.listing.stop.as_ref().zip(own_beat).is_some_and(|(stop, own)| {
+            own.duration_since(stop.at) > agent.pace.scale(UNWARNED_TIME.saturating_add(CLOSING))
+        });
+        Ok(is_stale || is_stopped || (0..nodes).all(|node| self.listing.exits.contains_key(&node)))
     }
 }

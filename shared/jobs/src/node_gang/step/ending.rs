@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::moment::after;
 
 use super::super::{
@@ -12,6 +12,9 @@ use super::super::{
 use super::{GangStep, GangWait, LeaveReason, NodeWork, Sight};
 use crate::Head;
 use crate::warning::time_to_flush;
+
+/// Longest time from a stop after a failure or a loss to the exits of all nodes: SIGKILL comes after half of it.
+const EXITS_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The reason for which one node ends, whatever others do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -197,6 +200,8 @@ impl Sight<'_> {
     fn wait_for_exits(&self) -> GangStep {
         let own = self.me.ending.as_ref().and_then(OwnEnding::until);
         let until = match (self.stop(), own) {
+            // Nothing can be saved after it, and its exit may never come.
+            (Some((Some(stop), at)), _) if stop.cause != StopCause::Warned => Some(after(at, EXITS_AFTER_FAILURE)),
             (Some((_, at)), _) => Some(after(at, UNWARNED_TIME)),
             (None, Some(own)) => Some(own),
             (None, None) => None,
