@@ -66,6 +66,12 @@ max_runtime = "8h"
 """
 
 
+def grant_vcpus(aws: LocalAws) -> None:
+    """A new account has none (EC2 user guide, "Amazon EC2 service quotas"), and a gang that they do not allow is not requested."""
+    for code in ("L-DB2E81BA", "L-3819A6DF", "L-417A185B", "L-7212CCBC", "L-C4BD4855"):
+        aws.set_quota(code, 10_000)
+
+
 class GangWorld:
     """An account in which jobs on several machines live."""
 
@@ -75,6 +81,7 @@ class GangWorld:
     def __enter__(self) -> GangWorld:
         with ExitStack() as stack:
             self.account = stack.enter_context(JobAccount(self.aws))
+            grant_vcpus(self.aws)
             environment = self.account.environment(LAMBDA_TASK_ROOT=str(self._packaged))
             self.hosts = stack.enter_context(Hosts(self.aws, self.scratch / "hosts", self.hurry))
             self.clock = MovedClock()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangs import gang_spec
+from gangs import gang_spec, grant_vcpus
 from jobs import SPEC, Job, JobAccount
 from reaping import ago, binary, now, rfc3339, scheduled
 from runtime_api import Function
@@ -17,6 +17,11 @@ pytestmark = pytest.mark.usefixtures("unlisted")
 
 NODES = 4
 CALLS_MAX = 8  # from a warning to the accepted launch
+
+
+@pytest.fixture(autouse=True)
+def granted(jobs: JobAccount) -> None:
+    grant_vcpus(jobs.aws)
 
 
 def asked(jobs: JobAccount, since: int = 0) -> list[tuple[list[int], int]]:
