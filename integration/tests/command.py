@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,3 +43,18 @@ def curfew(environment: Mapping[str, str], *arguments: str, stdin: str = "") -> 
         [COMMAND, *arguments], env=dict(environment), input=stdin, capture_output=True, text=True, timeout=_SECONDS_MAX
     )
     return Said(ended.returncode, ended.stdout, ended.stderr)
+
+
+def interrupted(environment: Mapping[str, str], *arguments: str, after: str) -> Said:
+    """The command, which gets Ctrl-C once it has said that on stderr."""
+    command = subprocess.Popen([COMMAND, *arguments], env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with command as running:
+        assert running.stdout is not None and running.stderr is not None
+        said = b""
+        while after.encode() not in said:
+            some = os.read(running.stderr.fileno(), 4096)
+            assert some, said
+            said += some
+        running.send_signal(signal.SIGINT)
+        out = running.stdout.read().decode()
+        return Said(running.wait(timeout=60), out, said.decode())

@@ -134,6 +134,17 @@ def parts(job: Job, attempt: int, step: int) -> list[int]:
     return sorted(int(key.removeprefix(prefix).partition("/")[0]) for key in job.keys(prefix) if key.endswith("/manifest.json"))
 
 
+def goes_on_after_step_20(gang: Job) -> int:
+    """Runs an attempt to its end, and takes the result away. Returns the step that is kept before its last one."""
+    trains(gang, 20)
+    with ExitStack() as started:
+        end(gang, launch(gang, 1, started))
+    head = gang.head()
+    gang.put(f"attempts/{NAME}/head.json", json.dumps({**head, "result": None}))
+    before: int = head["kept"][0]["step"]
+    return before
+
+
 def test_two_nodes_join_run_and_succeed(gang: Job) -> None:
     trains(gang, 20, more='[machine]\nuser = "root"\noutputs = ["/etc/hostname"]')
     with ExitStack() as started:
@@ -276,12 +287,7 @@ def test_a_restarted_agent_does_not_run_the_command_again(gang: Job) -> None:
 
 
 def test_a_damaged_part_makes_all_restore_the_step_before(gang: Job) -> None:
-    trains(gang, 20)
-    with ExitStack() as started:
-        end(gang, launch(gang, 1, started))
-    head = gang.head()
-    before = head["kept"][0]["step"]
-    gang.put(f"attempts/{NAME}/head.json", json.dumps({**head, "result": None}))
+    before = goes_on_after_step_20(gang)
     gang.put(f"checkpoints/{NAME}/1/20/1/files/step-20/rank-1.json", "x" * 1000)
     trains(gang, 25)
     with ExitStack() as started:
@@ -299,12 +305,7 @@ def test_a_command_that_ignores_its_signal_is_killed(gang: Job) -> None:
 
 
 def test_a_command_that_fails_soon_after_a_resume_begins_at_the_step_before(gang: Job) -> None:
-    trains(gang, 20)
-    with ExitStack() as started:
-        end(gang, launch(gang, 1, started))
-    head = gang.head()
-    before = head["kept"][0]["step"]
-    gang.put(f"attempts/{NAME}/head.json", json.dumps({**head, "result": None}))
+    before = goes_on_after_step_20(gang)
     words = shlex.join(map(str, [sys.executable, gang.scratch / "train.py", 25, gang.scratch / "shared"]))
     gang.spec(f'if [ "$CURFEW_RESUME_STEP" = 20 ] && [ $NODE_RANK = 1 ]; then exit 5; fi; {words}')
     with ExitStack() as started:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import COMMAND, Said, curfew
+from command import Said, curfew, interrupted
 from documented_permissions import permissions
 from local_aws import LocalAws
 from local_aws.client import REGION
@@ -206,17 +203,9 @@ def test_a_region_forbidden_by_the_organisation_is_no_warning(bare: Undeployed, 
 def test_an_interrupted_scan_shows_what_it_saw(bare: Undeployed, aws: LocalAws) -> None:
     here = bare.idle(bare.gpu())
     aws.fault("ec2:DescribeInstances", "slow", seconds=600, region=EUROPE)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([COMMAND, "scan"], env=aws.environment(), **pipes) as scan:
-        assert scan.stdout is not None and scan.stderr is not None
-        said = b""
-        while here.encode() not in said:
-            some = os.read(scan.stderr.fileno(), 4096)
-            assert some, said
-            said += some
-        scan.send_signal(signal.SIGINT)
-        out = scan.stdout.read().decode()
-        assert scan.wait(timeout=60) == 2
+    said = interrupted(aws.environment(), "scan", after=here)
+    out = said.out
+    assert said.code == 2
     assert here in out and out.endswith(f"interrupted: 1 of 2 regions seen, not {EUROPE}\n"), out
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from moto.sts.models import AssumedRole
 
-from command import COMMAND, Said, curfew
+from command import Said, curfew, interrupted
 from documented_permissions import permissions
 from local_aws import LocalAws
 from organization import HUB, ROLE, Member, Organization
@@ -191,18 +188,9 @@ def test_a_scan_that_was_interrupted_continues(company: Organization, aws: Local
     first.idle(first.gpu()), second.idle(second.gpu(region=EUROPE), EUROPE)
     file = tmp_path / "accounts.jsonl"
     aws.fault("sts:AssumeRole", "slow", seconds=600, match=SECOND)
-    command = [COMMAND, "scan", "--organization", "--resume", str(file)]
-    with subprocess.Popen(command, env=aws.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as scan:
-        assert scan.stdout is not None and scan.stderr is not None
-        said = b""
-        while b"2 of 3 accounts" not in said:
-            some = os.read(scan.stderr.fileno(), 4096)
-            assert some, said
-            said += some
-        scan.send_signal(signal.SIGINT)
-        out = scan.stdout.read().decode()
-        assert scan.wait(timeout=60) == 2
-    assert f"interrupted: not read are {SECOND}\n" in out
+    said = interrupted(aws.environment(), "scan", "--organization", "--resume", str(file), after="2 of 3 accounts")
+    assert said.code == 2
+    assert f"interrupted: not read are {SECOND}\n" in said.out
     aws.clear_faults()
     company.aws.fault("cloudformation:DescribeStackResources", "custom", code="ValidationError", message="Stack with id curfew does not exist", times=None)
     aws.clear_calls()
