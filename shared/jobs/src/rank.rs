@@ -170,7 +170,7 @@ fn priced<'a>(
         for (lifecycle, price) in spot.into_iter().chain(on_demand) {
             match price {
                 Ok(each) => {
-                    let [rate, rate_max] = [each.0, each.1].map(|rate| of_all_nodes(terms, rate));
+                    let [rate, rate_max] = [each.0, each.1].map(|rate| rate.of_all(terms.gpu.nodes));
                     let transfer = terms.transfer_cost(&pool.region);
                     found.push(PricedPool { pool, lifecycle, rate, rate_max, transfer });
                 }
@@ -253,11 +253,6 @@ fn fitting<'a>(
     let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
     let nodes = u32::from(gpu.nodes);
     narrowed(large, |pool| pool.gpus.saturating_mul(nodes) <= most, |pools| words::too_many(pools, nodes, most, &key))
-}
-
-/// Returns the price of all nodes together.
-fn of_all_nodes(terms: &JobTerms, rate: Rate) -> Rate {
-    Rate::from_usd_micros_per_hour(rate.usd_micros_per_hour().saturating_mul(u64::from(terms.gpu.nodes)))
 }
 
 /// The least MiB of a GPU with the requested memory. People name the nominal size: EC2 reports 22,888 MiB for an A10G with 24 GB

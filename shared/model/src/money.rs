@@ -85,6 +85,20 @@ impl fmt::Display for Rate {
     }
 }
 
+impl Rate {
+    /// Returns the rate of so many resources that each have this one.
+    #[must_use]
+    pub const fn of_all(self, count: u8) -> Self {
+        Self(self.0.saturating_mul(count as u64))
+    }
+
+    /// Returns the share of each of so many resources in this rate, rounded down.
+    #[must_use]
+    pub fn of_each(self, count: u8) -> Self {
+        Self(self.0.checked_div(u64::from(count)).unwrap_or(self.0))
+    }
+}
+
 impl Add for Rate {
     type Output = Self;
     fn add(self, other: Self) -> Self {

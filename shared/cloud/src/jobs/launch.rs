@@ -124,10 +124,7 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .metadata_options(metadata)
         .set_block_device_mappings(Some(devices))
-        .set_instance_market_options(market(
-            candidate.lifecycle,
-            of_one_node(candidate.rate_max, order.terms.gpu.nodes),
-        ))
+        .set_instance_market_options(market(candidate.lifecycle, candidate.rate_max.of_each(order.terms.gpu.nodes)))
         .tag_specifications(tagged(ResourceType::Instance, order.tags))
         .tag_specifications(tagged(ResourceType::Volume, order.tags))
         .user_data(base64::encode(order.user_data))
@@ -157,12 +154,6 @@ fn market(lifecycle: Lifecycle, rate_max: Rate) -> Option<InstanceMarketOptionsR
     };
     (lifecycle == Lifecycle::Spot)
         .then(|| InstanceMarketOptionsRequest::builder().market_type(MarketType::Spot).spot_options(spot()).build())
-}
-
-/// The part of one node in the price of all.
-fn of_one_node(rate: Rate, nodes: u8) -> Rate {
-    let micros = rate.usd_micros_per_hour();
-    Rate::from_usd_micros_per_hour(micros.checked_div(u64::from(nodes)).unwrap_or(micros))
 }
 
 /// USD an hour, exactly.

@@ -46,11 +46,10 @@ impl PriceLimits {
         let limit = |key: &str, most: Rate| PriceLimit { most, key: format!("`{key}`") };
         let spot = terms.spot.as_ref().and_then(|spot| spot.max_rate).map(|most| limit("spot.max_usd_per_hour", most));
         // All nodes of a job share the limits of the job and of the configuration, and each has the one of Spot.
-        let nodes = u64::from(terms.gpu.nodes);
+        let nodes = terms.gpu.nodes;
         let each = |PriceLimit { most, key }: PriceLimit| {
-            let micros = most.usd_micros_per_hour();
-            let most = Rate::from_usd_micros_per_hour(micros.checked_div(nodes).unwrap_or(micros));
-            PriceLimit { most, key: if nodes > 1 { format!("{key} for each of {nodes} machines") } else { key } }
+            let key = if nodes > 1 { format!("{key} for each of {nodes} machines") } else { key };
+            PriceLimit { most: most.of_each(nodes), key }
         };
         let own = terms.max_rate.map(|most| each(limit("limits.max_usd_per_hour", most)));
         let default_on_demand = default_max.filter(|_| own.is_none());
