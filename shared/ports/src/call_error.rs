@@ -62,6 +62,12 @@ impl CallErrorKind {
     pub const fn is_unanswered(self) -> bool {
         matches!(self, Self::Unreached | Self::Unanswered)
     }
+
+    /// Returns `true` if the same call may succeed within a minute.
+    #[must_use]
+    pub const fn is_passing(self) -> bool {
+        matches!(self, Self::Throttled) || self.is_unanswered()
+    }
 }
 
 /// EC2 API reference, "Error codes for the Amazon EC2 API", "Client error codes".

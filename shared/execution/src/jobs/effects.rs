@@ -10,7 +10,7 @@ use jobs::{
 use model::observation::{Gap, GapKind};
 use model::team_role::team_role;
 use plan::report::{JobAction, JobStep, OutcomeKind, StepOutcome};
-use ports::{CallErrorKind, JobCloud};
+use ports::JobCloud;
 
 use super::facts::KnownDocuments;
 use super::groups::with_placement_hint;
@@ -185,7 +185,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 );
                 self.gap(Gap { error: error_text, ..error.gap() });
                 // A condition that resolves within a minute needs no notification.
-                if !(error.kind == CallErrorKind::Throttled || error.kind.is_unanswered()) {
+                if !error.kind.is_passing() {
                     let notification = job.notify_not_terminated(placed, &error.to_string(), self.run.cloud.home());
                     self.notify(notification);
                 }

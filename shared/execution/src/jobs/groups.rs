@@ -15,10 +15,6 @@ use super::{JobRunDocuments, JobsRun};
 /// Time after which a group that is still in use is reported: EC2 has ended its machines long before.
 const REPORTED_IN_USE_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-const fn passes(error: &CallError) -> bool {
-    matches!(error.kind, CallErrorKind::Throttled) || error.kind.is_unanswered()
-}
-
 /// Says the key with which a job without capacity has more places.
 pub(super) fn with_placement_hint(launch: &LaunchRequest, answer: LaunchResult) -> LaunchResult {
     match answer {
@@ -49,7 +45,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             if !groups.contains_key(&place) {
                 let made = match self.make_security_group(job, &place.0, &place.1).await {
                     Ok(made) => made,
-                    Err(error) if passes(&error) => {
+                    Err(error) if error.kind.is_passing() => {
                         self.gap(error.gap());
                         return None;
                     }
@@ -100,7 +96,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         match self.make_placement_group(job, region, name).await {
             Err(error) if is_first_ask => Err(match error.kind {
                 CallErrorKind::Denied { .. } => LaunchResult::Denied(error.to_string()),
-                _ if passes(&error) => LaunchResult::Unknown(error.to_string()),
+                kind if kind.is_passing() => LaunchResult::Unknown(error.to_string()),
                 _ => LaunchResult::Quota(error.to_string(), None),
             }),
             // An earlier request may have launched machines: only EC2 knows.
@@ -136,8 +132,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         EffectResult::GroupUnchanged
     }
 
-    /// Once an hour, deletes the groups of closed jobs that no state names any more, in the regions of the gangs that are under way: an account without
-    /// gangs makes no call for it. What a job's state says is unknown is left alone.
+    /// Deletes, once an hour, the groups of closed jobs that no state names any more, in the regions of the gangs that are under way: an account without
+    /// gangs makes no call for it. A job whose state cannot be read is left alone.
     pub(super) async fn delete_left_groups(&self, worked: &[(Job, Option<String>)]) {
         if !self.enforces || !is_index_search_due(self.run.now) {
             return;

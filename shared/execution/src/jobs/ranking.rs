@@ -9,7 +9,7 @@ use jobs::machine_role::depends_on_jobs;
 use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, LaunchPolicy, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind, Observed};
-use ports::{CallErrorKind, JobCloud};
+use ports::JobCloud;
 
 use super::{JobRunDocuments, JobsRun};
 
@@ -106,8 +106,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             match answer {
                 Ok(found) => pools.extend(found),
                 Err(error) => {
-                    let passes = error.kind == CallErrorKind::Throttled || error.kind.is_unanswered();
-                    unasked.push((error.to_string(), passes));
+                    unasked.push((error.to_string(), error.kind.is_passing()));
                     self.gap(error.gap());
                 }
             }

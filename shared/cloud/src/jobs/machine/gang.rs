@@ -53,7 +53,7 @@ pub(super) async fn terminate(ec2: &Client, job: &JobId, placed: &JobMachine, no
         && let Err(error) = end(ending.clone()).await
     {
         // Of several one may be why, and EC2 then terminates none (EC2 API reference, `TerminateInstances`).
-        if error.kind == CallErrorKind::Throttled || error.kind.is_unanswered() {
+        if error.kind.is_passing() {
             return Err(error);
         }
         for id in ending {
