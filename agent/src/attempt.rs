@@ -12,7 +12,7 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use jobs::checkpoints::{DOUBTED_FOR, WriterState};
 use jobs::warning::{PendingUpload, grace};
-use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobId, WARNING};
+use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, WARNING};
 use model::duration;
 use store::{MachineDocument, MachineDocuments as _};
 
@@ -131,8 +131,7 @@ async fn put_back(
     let restored = match &asked.checkpoint {
         Some(checkpoint) => {
             let directory = CheckpointDirectory::from_spec(checkpoint);
-            let named = checkpoint.resume_from.clone();
-            let begins_with = named.map(|job| JobId { team: agent.identity.job.team.clone(), job });
+            let begins_with = checkpoint.begins_with(&agent.identity.job.team);
             let restored = Box::pin(restore(agent, candidates, begins_with.as_ref(), &directory, user));
             agent.unless_it_ends(restored).await??
         }

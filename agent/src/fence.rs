@@ -101,8 +101,7 @@ impl Fence {
 
     /// The checkpoints that it names.
     pub(crate) async fn named(&self) -> Vec<Checkpoint> {
-        let Head { checkpoint, kept, .. } = &self.last.lock().await.value;
-        checkpoint.iter().chain(kept).copied().collect()
+        self.last.lock().await.value.named().collect()
     }
 
     /// The fence as it is now, whoever has it.

@@ -58,7 +58,7 @@ enum Activity {
 enum Saving {
     Pending(Box<(RunningRound, CommandEnd)>),
     Busy(LocalTask<SaveSummary>),
-    /// All is uploaded, and the step waits until then for its commit.
+    /// The step waits until then for its commit; everything is uploaded.
     Settling(Instant),
     Done,
     /// There was no time for it.
@@ -186,14 +186,7 @@ impl<'a> GangDriver<'a> {
 
     /// Lists, looks at steps, and carries out one act.
     async fn go_on(&mut self) -> Result<Flow, StoreError> {
-        let known = std::mem::take(&mut self.listing);
-        self.listing = match self.agent.store.read_gang(&self.seat.launch, known.clone()).await {
-            Ok(listing) => listing,
-            Err(error) => {
-                self.listing = known;
-                return Err(error);
-            }
-        };
+        self.listing = self.agent.store.read_gang(&self.seat.launch, &self.listing).await?;
         self.head = Some(self.agent.fence.read_any().await?);
         self.say_stop();
         self.wait_for_previous().await?;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::WriterState;
 use jobs::node_gang::{BEFORE_NOTICE, GangRound, NodeEnvironment, node_variables};
 use jobs::warning::{PendingUpload, grace};
-use jobs::{ExitReason, Head, Heartbeat, JobId, WARNING, describe_exit};
+use jobs::{ExitReason, Head, Heartbeat, WARNING, describe_exit};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -78,7 +78,7 @@ pub(super) struct PreparedJob {
     is_set_up: Cell<bool>,
 }
 
-/// What rounds have in common.
+/// The job that all rounds share, once it is prepared.
 #[derive(Default)]
 pub(super) struct Preparation(RefCell<Option<Rc<PreparedJob>>>);
 
@@ -134,8 +134,7 @@ pub(super) async fn prepare_round(
     let restored = match &asked.checkpoint {
         Some(spec) => {
             let directory = CheckpointDirectory::from_spec(spec);
-            let named = spec.resume_from.clone();
-            let begins_with = named.map(|job| JobId { team: agent.identity.job.team.clone(), job });
+            let begins_with = spec.begins_with(&agent.identity.job.team);
             let restored =
                 restore_round(agent, round.checkpoint, &head, begins_with.as_ref(), &directory, &around.user);
             match agent.unless_it_ends(Box::pin(restored)).await?? {
@@ -368,7 +367,7 @@ async fn save(
     SaveSummary { is_in_time, why: why.join("; "), is_fault_of_machine }
 }
 
-/// What a description says beyond the exit code, which the result has.
+/// The part of a description beyond the exit code, which the result has.
 fn explain(description: &str, status: ExitStatus) -> Option<String> {
     use std::os::unix::process::ExitStatusExt as _;
     if status.code().is_none() {

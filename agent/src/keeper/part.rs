@@ -17,7 +17,7 @@ impl KeeperTask {
         let (agent, job) = (&self.agent, &self.agent.identity.job);
         // What has no higher number than the newest is kept in its place, and not in that of the newest which this node has put.
         let place = |head: &Head| {
-            let named: Vec<Checkpoint> = head.checkpoint.iter().chain(&head.kept).copied().collect();
+            let named: Vec<Checkpoint> = head.named().collect();
             let step = number.place(head.checkpoint.map(|newest| newest.step));
             place_of(&named, agent.identity.attempt, step)
         };
@@ -28,7 +28,7 @@ impl KeeperTask {
             agent.store.delete_part(job, checkpoint, seat.node).await?;
             agent.pace.sleep(POLL_EVERY_WAITING).await;
             head = agent.fence.read_any().await?;
-            let is_named = head.checkpoint.iter().chain(&head.kept).any(|named| *named == checkpoint);
+            let is_named = head.named().any(|named| named == checkpoint);
             if let Some(withdrawn) = withdrawn.read().filter(|_| is_named) {
                 agent.store.put_part_back(job, checkpoint, withdrawn).await?;
             }

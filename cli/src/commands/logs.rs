@@ -278,7 +278,7 @@ async fn look_once(
 /// wait for.
 async fn has_exit(store: &Store, job: &Job) -> Result<bool, StoreError> {
     if let Some(gang) = newest_gang(job) {
-        let listing = store.read_gang(&gang, GangListing::default()).await?;
+        let listing = store.read_gang(&gang, &GangListing::default()).await?;
         return Ok(listing.exits.len() >= usize::from(gang.nodes));
     }
     let attempt = job.machine_attempt();

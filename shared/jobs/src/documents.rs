@@ -65,6 +65,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// The checkpoints that it names, the newest first.
+    pub fn named(&self) -> impl Iterator<Item = Checkpoint> {
+        self.checkpoint.iter().chain(&self.kept).copied()
+    }
+
     /// Returns `true` if that launch of that attempt may write: it holds the fence, or may take it by writing itself in. `retry_of`: the
     /// latest attempt whose failure is retried, [`MachineIdentity::retry_of`](super::MachineIdentity).
     #[must_use]
@@ -88,11 +93,10 @@ impl Head {
     /// # Errors
     /// What cannot be.
     pub fn check(&self) -> Result<(), InvalidValue> {
-        let all = || self.checkpoint.iter().chain(&self.kept);
         if self.kept.len() > NAMED_MAX || self.unverified.len() > NAMED_MAX + 1 {
             return Err(InvalidValue::new(format!("it names more than {CHECKPOINTS_KEPT_MAX} checkpoints")));
         }
-        if let Some(other) = all().find(|one| one.attempt == 0 || one.attempt > self.attempt) {
+        if let Some(other) = self.named().find(|one| one.attempt == 0 || one.attempt > self.attempt) {
             return Err(InvalidValue::new(format!(
                 "it is of attempt {}, and names a checkpoint of attempt {}",
                 self.attempt, other.attempt

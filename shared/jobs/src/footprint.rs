@@ -123,8 +123,8 @@ pub fn figures(footprint: &Footprint) -> String {
 
 /// The running time of all machines of a job together.
 fn on_all_nodes(terms: &JobTerms, RunningTime { least_seconds, most_seconds }: RunningTime) -> RunningTime {
-    let of_all = |seconds: u64| seconds.saturating_mul(u64::from(terms.gpu.nodes));
-    RunningTime { least_seconds: of_all(least_seconds), most_seconds: of_all(most_seconds) }
+    let summed = |seconds: u64| seconds.saturating_mul(u64::from(terms.gpu.nodes));
+    RunningTime { least_seconds: summed(least_seconds), most_seconds: summed(most_seconds) }
 }
 
 fn on_machine(instance_type: &TypeName, region: Option<&Region>, time: RunningTime) -> Footprint {

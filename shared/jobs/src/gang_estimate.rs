@@ -1,4 +1,4 @@
-//! What is known beforehand of a launch of several machines together: on the candidate that is tried first.
+//! The estimate of a launch of several machines together, on the candidate that is tried first.
 
 use model::id::TypeName;
 use model::money::Rate;
@@ -35,7 +35,7 @@ impl GangEstimate {
         let candidate = ranking.candidates.first().filter(|_| terms.is_gang())?;
         let pool = pools.iter().find(|pool| pool.instance_type == candidate.instance_type);
         let image = ranking.images.get(usize::from(candidate.image));
-        let of_image = image.map(|image| image.root_gib).filter(|gib| *gib > 0);
+        let image_gib = image.map(|image| image.root_gib).filter(|gib| *gib > 0);
         Some(Self {
             nodes: terms.gpu.nodes,
             instance_type: candidate.instance_type.clone(),
@@ -44,7 +44,7 @@ impl GangEstimate {
             rate_max: candidate.rate_max,
             quota: candidate.quota.clone(),
             vcpus: pool.map(|pool| pool.vcpus.saturating_mul(u32::from(terms.gpu.nodes))),
-            root_volume_gib: terms.machine.root_volume_gib.or(of_image),
+            root_volume_gib: terms.machine.root_volume_gib.or(image_gib),
         })
     }
 

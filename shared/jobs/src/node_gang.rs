@@ -40,11 +40,11 @@ pub use documents::{
 pub use environment::{NodeEnvironment, node_variables};
 pub use keys::{GangDocument, GangLaunch, node_log_key, node_log_part_key, node_manifest_key, node_outputs_folder};
 pub use listing::{DocumentSight, GangListing, GangRoundListing, Listed};
-pub use manifest::{MetadataShards, NodeManifest};
+pub use manifest::{MetadataShards, NodeManifest, PART_RECORDS_MAX};
 pub use nodes::{NodeHeartbeats, NodeOverview, describe_node_exit, first_failed_node, merge_node_heartbeats};
 pub use restore::{RestorePlan, RestoreScope, restore_plan};
 pub use result::{gang_exit, gang_result};
-pub use shards::{SHARDS_MAX, scan_metadata};
+pub use shards::{METADATA_BYTES_MAX, SHARDS_MAX, scan_metadata};
 pub use sight::{GangSight, gang_sight, previous_gang_sight};
 pub use step::{GangStep, GangWait, LeaveReason, NodeWork, OwnEnding, OwnNode, StopOrder, next_gang_step};
 

@@ -139,8 +139,7 @@ impl JobTerms {
     /// The job with whose newest checkpoint a job of that team begins.
     #[must_use]
     pub fn resume_from(&self, team: &TeamName) -> Option<JobId> {
-        let job = self.checkpoint.as_ref()?.resume_from.clone()?;
-        Some(JobId { team: team.clone(), job })
+        self.checkpoint.as_ref()?.begins_with(team)
     }
 
     /// True if it needs no GPU: its machine is described under `[machine]`.
@@ -241,6 +240,14 @@ pub struct CheckpointSpec {
     /// The job of the same team, `<name>-<8 hex>`, with whose newest checkpoint it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_from: Option<String>,
+}
+
+impl CheckpointSpec {
+    /// Returns the job with whose newest checkpoint a job of that team begins.
+    #[must_use]
+    pub fn begins_with(&self, team: &TeamName) -> Option<JobId> {
+        Some(JobId { team: team.clone(), job: self.resume_from.clone()? })
+    }
 }
 
 /// `[machine]`.

@@ -231,7 +231,7 @@ impl World {
             && let (Some(exit), true) = (listing.exits.get(&node), self.is_held_by(&gang))
             && self.head.result.is_none()
         {
-            let all = (0..model.nodes).map(|node| (node, exit.content.clone())).collect();
+            let all = (0..model.nodes).map(|node| (node, exit.clone())).collect();
             let result = gang_result(&gang, &all, None)?;
             let next = Head { result: Some(result), ..self.head.clone() };
             let swap = Pending::Swap(Box::new(self.head.clone()), Box::new(next));

@@ -77,7 +77,7 @@ pub trait MachineDocuments {
     ///
     /// # Errors
     /// If S3 refused.
-    async fn read_gang(&self, gang: &GangLaunch, known: GangListing) -> Result<GangListing, StoreError>;
+    async fn read_gang(&self, gang: &GangLaunch, known: &GangListing) -> Result<GangListing, StoreError>;
 
     /// The last heartbeat of a node of a gang.
     ///

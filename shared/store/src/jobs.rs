@@ -18,7 +18,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{ExtendRequest, GpuBox, box_key};
 use jobs::keys::{JobDocument, active_key, document_key, job_of_key, jobs_folder, team_and_job, team_of_folder};
-use jobs::node_gang::{GangLaunch, GangListing, Node};
+use jobs::node_gang::{GangDocument, GangLaunch, GangListing, Node};
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
 use model::id::TeamName;
@@ -85,13 +85,7 @@ impl MachineDocuments for Store {
         job: &JobId,
         attempt: u32,
     ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
-        let key = document_key(job, JobDocument::Heartbeat(attempt));
-        let check = |beat: &Heartbeat| beat.check(attempt);
-        let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, check).await?;
-        let beat = |(at, heartbeat): (Timestamp, Result<Heartbeat, StoreError>)| {
-            heartbeat.map(|heartbeat| ReceivedHeartbeat { at, heartbeat: heartbeat.shown() })
-        };
-        Ok(found.map_or(MachineDocument::Absent, |found| believed(beat(found))))
+        self.find_heartbeat(&document_key(job, JobDocument::Heartbeat(attempt)), attempt).await
     }
 
     async fn read_exit(&self, job: &JobId, attempt: u32) -> Result<MachineDocument<ExitRecord>, StoreError> {
@@ -100,7 +94,7 @@ impl MachineDocuments for Store {
         Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
     }
 
-    async fn read_gang(&self, gang: &GangLaunch, known: GangListing) -> Result<GangListing, StoreError> {
+    async fn read_gang(&self, gang: &GangLaunch, known: &GangListing) -> Result<GangListing, StoreError> {
         self.list_gang(gang, known).await
     }
 
@@ -109,7 +103,7 @@ impl MachineDocuments for Store {
         gang: &GangLaunch,
         node: Node,
     ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
-        self.find_node_heartbeat(gang, node).await
+        self.find_heartbeat(&gang.key(GangDocument::Beat(node)), gang.attempt).await
     }
 }
 
@@ -280,6 +274,15 @@ impl Store {
             Ok(bytes) => read_checked(&bytes, address, if_lost, check),
         };
         Ok(Some((written_at, value)))
+    }
+
+    async fn find_heartbeat(&self, key: &str, attempt: u32) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
+        let check = |beat: &Heartbeat| beat.check(attempt);
+        let found = self.find_of_machine(key, IF_LEFT_BEHIND_IS_LOST, check).await?;
+        let beat = |(at, heartbeat): (Timestamp, Result<Heartbeat, StoreError>)| {
+            heartbeat.map(|heartbeat| ReceivedHeartbeat { at, heartbeat: heartbeat.shown() })
+        };
+        Ok(found.map_or(MachineDocument::Absent, |found| believed(beat(found))))
     }
 
     async fn left_behind<T: DeserializeOwned>(

@@ -100,7 +100,7 @@ impl GangDriver<'_> {
 
     /// Deletes the manifests of steps that were not committed: parts of two rounds make no step.
     async fn withdraw_parts(&self, head: &Head) -> Result<(), StoreError> {
-        let named: Vec<_> = head.checkpoint.iter().chain(&head.kept).copied().collect();
+        let named: Vec<_> = head.named().collect();
         for part in self.seat.unnamed_parts(&named) {
             self.agent.store.delete_part(&self.seat.launch.job, part, self.seat.node).await?;
             self.seat.forget_part(part);

@@ -1,4 +1,4 @@
-//! What the driver sees of its own machine: the cause of its end, and what its work has come to.
+//! The driver's own machine, as it sees it: the cause of its end, and the outcome of its work.
 
 use std::time::Instant;
 

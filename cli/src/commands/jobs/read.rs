@@ -78,8 +78,9 @@ impl JobDetails {
 
     async fn read_nodes(&mut self, store: &Store, job: &Job, machine: &JobMachine, problems: &mut Vec<String>) {
         let Some(gang) = machine.gang(&job.job) else { return };
-        let reads = futures::join!(store.read_gang(&gang, GangListing::default()), read_node_heartbeats(store, &gang));
-        let (listing, (beats, failures)) = reads;
+        let none_known = GangListing::default();
+        let (listing, (beats, failures)) =
+            futures::join!(store.read_gang(&gang, &none_known), read_node_heartbeats(store, &gang));
         let listing = read_or_report(listing.map(Some), "the documents of its nodes", problems).unwrap_or_default();
         let unread = |error| format!("a heartbeat of its nodes cannot be read: {}", describe_store_error(error));
         problems.extend(failures.iter().map(unread));

@@ -54,7 +54,7 @@ impl ShownLogs {
             return Ok(());
         }
         if let Some(gang) = newest_gang(job) {
-            let listing = store.read_gang(&gang, GangListing::default()).await?;
+            let listing = store.read_gang(&gang, &GangListing::default()).await?;
             if let Some(node) = first_failed_node(&listing) {
                 self.end_with(node);
             }
@@ -70,10 +70,9 @@ pub(super) fn newest_gang(job: &Job) -> Option<GangLaunch> {
 
 /// Describes the end of a gang in one line for each fact; none where its members wrote nothing.
 pub(super) async fn describe_gang_end(store: &Store, gang: &GangLaunch) -> Result<Vec<String>, StoreError> {
-    let listing = store.read_gang(gang, GangListing::default()).await?;
+    let listing = store.read_gang(gang, &GangListing::default()).await?;
     let stop = listing.stop.as_ref().and_then(|stop| stop.content.read());
-    let exits = listing.exits.iter().map(|(node, exit)| (*node, exit.content.clone())).collect();
-    if let Some(result) = gang_result(gang, &exits, stop.map(|stop| stop.cause)) {
+    if let Some(result) = gang_result(gang, &listing.exits, stop.map(|stop| stop.cause)) {
         return Ok(vec![result.why]);
     }
     let nodes = listing

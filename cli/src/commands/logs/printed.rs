@@ -1,4 +1,4 @@
-//! How much of a log was printed.
+//! Logs, and the part of each that was printed.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! `curfew scan --organization`: the accounts of an organization side by side, by a role that may only read.
 //!
-//! Of each account some rows are kept, and nothing of an account reaches another: neither its credentials, its retries, its jobs nor its failure.
+//! Some rows are kept of each account, and nothing of an account reaches another: neither its credentials, its retries, its jobs nor its failure.
 
 mod document;
 mod member;

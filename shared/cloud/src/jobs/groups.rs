@@ -92,7 +92,7 @@ pub(super) async fn list_groups(aws: &Aws, region: &Region) -> Result<Vec<Listed
     Ok(groups)
 }
 
-/// All of them are one page: an account has 500 in a region (EC2 user guide, "Placement groups").
+/// Lists them in one page: an account has 500 in a region (EC2 user guide, "Placement groups").
 async fn placement_groups(ec2: &Client, region: &Region, wanted: Filter) -> Result<Vec<ListedGroup>, CallError> {
     let answer = ec2.describe_placement_groups().filters(wanted).send().await;
     let answer = answer.map_err(|error| call_error(DESCRIBE_PLACEMENT_GROUPS, region, &error))?;

@@ -42,10 +42,6 @@ impl AttemptSighting {
     }
 }
 
-fn by_instance(placed: &JobMachine, seen: &[MachineSight]) -> Vec<(ResourceId, MachineSight)> {
-    placed.instances().cloned().zip(seen.iter().cloned()).collect()
-}
-
 impl MachineSightings {
     pub(super) fn insert(&mut self, region: Region, machine: MachineObservation) {
         self.0.insert((region, machine.instance), (machine.sight, machine.hold));
@@ -135,8 +131,10 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let at_warning = job.machine().filter(|_| decision.warned().is_some());
         let held_at_warning = at_warning.and_then(|placed| self.sights.find_hold(placed));
         let AttemptSighting { seen, hold: machine_hold } = self.sight(machine, known).await;
-        let gang = machine.filter(|_| job.terms.is_gang()).map(|placed| by_instance(placed, &seen));
-        let gang = gang.map(|machines| GangSight::from_machines(&machines));
+        let gang = machine.filter(|_| job.terms.is_gang()).map(|placed| {
+            let machines: Vec<_> = placed.instances().cloned().zip(seen.iter().cloned()).collect();
+            GangSight::from_machines(&machines)
+        });
         let (machine, reaped) = self.find_reaper(machine, gang.as_ref(), gang_sight(&seen)).await;
         let gpu_box = if wants.gpu_box { Box::pin(self.box_facts(job, &machine, known, now)).await } else { None };
         let previous_attempt = previous_gang_sight(&self.sight(previous_attempt, known).await.seen);
@@ -195,7 +193,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         sight: MachineSight,
     ) -> (MachineSight, Option<Rule>) {
         let Some(placed) = placed.filter(|_| sight.was_ended_by_hand()) else { return (sight, None) };
-        let gone = gang.and_then(|gang| gang.gone.as_ref()).map_or(&placed.instance, |(_, instance)| instance);
+        let gone = gang.and_then(|gang| gang.gone.as_ref()).unwrap_or(&placed.instance);
         match self.run.store.read_notices(REAPER, &placed.region).await {
             Ok(log) => {
                 let record = log.value.record(gone);
@@ -214,7 +212,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let (store, id, attempt) = (self.run.store, &job.job, job.machine_attempt());
         let gang = job.machine().filter(|_| job.terms.is_gang()).and_then(|placed| placed.gang(id));
         if let Some(gang) = gang.as_ref().filter(|_| wants.heartbeat || wants.exit) {
-            self.read_gang(job, gang, known).await;
+            self.read_gang(gang, known).await;
         }
         // Each node of a gang has documents of its own.
         let is_single = !job.terms.is_gang();

@@ -1,8 +1,8 @@
-//! What the machines of a gang wrote, for decisions that know one machine.
+//! Documents of the machines of a gang, for decisions that know one machine.
 
 use futures::future::join_all;
 use jobs::node_gang::{GangLaunch, GangListing, Node, gang_exit};
-use jobs::{AgentWarning, AgentWarningKind, ExitReason, Heartbeat, HeartbeatSigns, Job};
+use jobs::{AgentWarning, AgentWarningKind, ExitReason, Heartbeat, HeartbeatSigns};
 use ports::{JobCloud, MachineDocument, ReceivedHeartbeat};
 
 use super::facts::KnownDocuments;
@@ -10,12 +10,12 @@ use super::{JobRunDocuments, JobsRun};
 
 impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Reads heartbeats and exits of a gang, once a run. A failed read leaves the facts unknown.
-    pub(super) async fn read_gang(&self, job: &Job, gang: &GangLaunch, known: &mut KnownDocuments) {
+    pub(super) async fn read_gang(&self, gang: &GangLaunch, known: &mut KnownDocuments) {
         let attempt = gang.attempt;
         if known.heartbeat.is_some_and(|(of, _)| of == attempt) {
             return;
         }
-        let listed = self.run.store.read_gang(gang, GangListing::default()).await;
+        let listed = self.run.store.read_gang(gang, &GangListing::default()).await;
         let Some(listing) = self.read_or_report(Some(listed)) else { return };
         let exit = gang_exit(gang, &listing);
         let broken = exit.iter().filter(|exit| exit.reason == ExitReason::Broken);
@@ -26,14 +26,13 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             listing.beats.keys().map(|node| async { (*node, self.run.store.read_node_heartbeat(gang, *node).await) });
         for (node, read) in join_all(reads).await {
             if let Some(document) = self.read_or_report(Some(read)) {
-                self.take_node_heartbeat(job, attempt, node, document, known);
+                self.take_node_heartbeat(attempt, node, document, known);
             }
         }
     }
 
     fn take_node_heartbeat(
         &self,
-        job: &Job,
         attempt: u32,
         node: Node,
         document: MachineDocument<ReceivedHeartbeat>,
@@ -49,7 +48,6 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         if node == 0 {
             known.signs = Some(HeartbeatSigns { attempt, signs: heartbeat.work, at, now: self.now() });
         }
-        tracing::debug!(job = %job.job, node, doing = heartbeat.doing, "heartbeat of a node");
         known.warnings.extend(heartbeat.warnings.into_iter().map(|warning| (attempt, warning.of_node(node))));
     }
 }

@@ -182,7 +182,7 @@ impl MachineDocuments for Account<'_> {
         Ok(believed(self.world.borrow().exits.get(&(job.clone(), attempt)).cloned()))
     }
 
-    async fn read_gang(&self, _: &GangLaunch, _: GangListing) -> Read<GangListing> {
+    async fn read_gang(&self, _: &GangLaunch, _: &GangListing) -> Read<GangListing> {
         unreachable!("each job of these worlds has one machine")
     }
 

@@ -57,8 +57,8 @@ fn add(job: &mut Job, group: JobGroup) {
     }
 }
 
-/// Where there is nothing else to do, deletes a group that is not needed any more, or makes that of the next attempt, so that there is no time to lose
-/// for it after a warning.
+/// Deletes a group that is not needed any more, or makes that of the next attempt, where there is nothing else to do: after a warning there is no time
+/// for it.
 pub(super) fn tend((mut job, mut effects): JobDecision, facts: &JobFacts) -> JobDecision {
     let may_go_on = matches!(facts.answer, None | Some(EffectResult::GroupMade(_) | EffectResult::GroupDeleted(_)));
     let has_time = effects.is_empty() && facts.may_act && facts.warned.is_none();

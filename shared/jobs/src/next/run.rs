@@ -304,7 +304,7 @@ fn lose_seen(
 
 /// Names the machine that is gone, for people: of a gang its node as well.
 fn name_gone(placed: &JobMachine, facts: &JobFacts) -> String {
-    let gone = facts.gang.as_ref().and_then(|gang| gang.gone.as_ref()).map(|(_, instance)| instance);
+    let gone = facts.gang.as_ref().and_then(|gang| gang.gone.as_ref());
     let gone = gone.or(facts.warned.as_ref()).filter(|_| !placed.members.is_empty());
     match gone.and_then(|gone| Some((placed.instances().position(|own| own == gone)?, gone))) {
         Some((node, instance)) => format!("{instance} (node {node})"),

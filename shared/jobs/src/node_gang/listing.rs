@@ -90,27 +90,27 @@ impl GangListing {
     }
 
     /// Takes over the content of documents that an earlier listing has read.
-    pub fn take_known(&mut self, known: Self) {
-        fn take<K: Ord, T>(listed: &mut BTreeMap<K, Listed<T>>, known: BTreeMap<K, Listed<T>>) {
+    pub fn take_known(&mut self, known: &Self) {
+        fn take<K: Ord, T: Clone>(listed: &mut BTreeMap<K, Listed<T>>, known: &BTreeMap<K, Listed<T>>) {
             for (key, before) in known {
-                take_one(listed.get_mut(&key), Some(before));
+                take_one(listed.get_mut(key), Some(before));
             }
         }
-        fn take_one<T>(listed: Option<&mut Listed<T>>, known: Option<Listed<T>>) {
+        fn take_one<T: Clone>(listed: Option<&mut Listed<T>>, known: Option<&Listed<T>>) {
             if let (Some(listed), Some(known)) = (listed, known)
                 && listed.at == known.at
             {
-                listed.content = known.content;
+                listed.content.clone_from(&known.content);
             }
         }
-        take(&mut self.members, known.members);
-        take(&mut self.exits, known.exits);
-        take_one(self.stop.as_mut(), known.stop);
-        for (number, before) in known.rounds {
-            let Some(round) = self.rounds.get_mut(&number) else { continue };
-            take_one(round.round.as_mut(), before.round);
-            take(&mut round.ready, before.ready);
-            take(&mut round.ended, before.ended);
+        take(&mut self.members, &known.members);
+        take(&mut self.exits, &known.exits);
+        take_one(self.stop.as_mut(), known.stop.as_ref());
+        for (number, before) in &known.rounds {
+            let Some(round) = self.rounds.get_mut(number) else { continue };
+            take_one(round.round.as_mut(), before.round.as_ref());
+            take(&mut round.ready, &before.ready);
+            take(&mut round.ended, &before.ended);
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!((listing.unread().len(), listing.members.len()), (0, 1));
         let again = keys.iter().map(|key| (key.as_str(), at(i64::from(key.ends_with("stop.json")))));
         let mut again = GangListing::from_keys(&gang, again);
-        again.take_known(listing);
+        again.take_known(&listing);
         assert_eq!(again.unread(), [GangDocument::Stop]);
     }
 

@@ -10,7 +10,7 @@ use crate::Checkpoint;
 use crate::checkpoints::{Manifest, Tracker, check_path};
 
 /// The most tables, and the most trackers, of a part.
-const RECORDS_MAX: usize = 64;
+pub const PART_RECORDS_MAX: usize = 64;
 
 /// `checkpoints/<team>/<job>/<n>/<step>[.<rewrite>]/<k>/manifest.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl NodeManifest {
             return Err(InvalidValue::new(format!("its manifest is that of node {} of {}", self.node, self.nodes)));
         }
         let shards = self.metadata.iter().fold(0_usize, |sum, one| sum.saturating_add(one.shards.len()));
-        if self.metadata.len() > RECORDS_MAX || self.trackers.len() > RECORDS_MAX || shards > SHARDS_MAX {
+        if self.metadata.len() > PART_RECORDS_MAX || self.trackers.len() > PART_RECORDS_MAX || shards > SHARDS_MAX {
             return Err(InvalidValue::new(format!("its manifest names more than {SHARDS_MAX} shards")));
         }
         self.metadata.iter().try_for_each(|table| check_path(&table.path))?;

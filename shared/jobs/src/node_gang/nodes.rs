@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use model::id::ResourceId;
 use serde::Serialize;
 
+use super::result::first_failure;
 use super::{GangListing, Node, NodeExit, NodeExitReason, PEER_LOST_AFTER};
 use crate::{Heartbeat, JobMachine, WorkSigns};
 
@@ -89,8 +90,7 @@ pub fn describe_node_exit(exit: &NodeExit) -> String {
 #[must_use]
 pub fn first_failed_node(listing: &GangListing) -> Option<Node> {
     let exits = listing.exits.iter().filter_map(|(node, exit)| Some((*node, exit.content.read()?)));
-    let failed = exits.filter(|(_, exit)| exit.reason == NodeExitReason::Failed);
-    failed.min_by_key(|(node, exit)| (exit.is_peer_gone, exit.at, *node)).map(|(node, _)| node)
+    first_failure(exits).map(|(node, _)| node)
 }
 
 /// The heartbeat of a gang, for what shows that of one machine: its time and activity are those of the node that was silent the longest, its step and

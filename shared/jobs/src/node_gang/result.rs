@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{DocumentSight, GangLaunch, GangListing, Node, NodeExit, NodeExitReason, StopCause, all_nodes, name_nodes};
+use super::{
+    DocumentSight, GangLaunch, GangListing, Listed, Node, NodeExit, NodeExitReason, StopCause, all_nodes, name_nodes,
+};
 use crate::{ExitReason, ExitRecord, HeadResult, clean_machine_text};
 
 /// The result of the exits of a launch. `None` while one is missing or was not read, and where no command came to a result: a machine was lost, the
@@ -10,11 +12,11 @@ use crate::{ExitReason, ExitRecord, HeadResult, clean_machine_text};
 #[must_use]
 pub fn gang_result(
     gang: &GangLaunch,
-    exits: &BTreeMap<Node, DocumentSight<NodeExit>>,
+    exits: &BTreeMap<Node, Listed<NodeExit>>,
     stop: Option<StopCause>,
 ) -> Option<HeadResult> {
     let exits: Vec<(Node, &NodeExit)> = all_nodes(gang.nodes)
-        .map(|node| Some((node, exits.get(&node)?.read()?)))
+        .map(|node| Some((node, exits.get(&node)?.content.read()?)))
         .collect::<Option<_>>()
         .filter(|exits: &Vec<_>| !exits.is_empty())?;
     let with = |reason: NodeExitReason| exits.iter().filter(move |(_, exit)| exit.reason == reason);
@@ -24,8 +26,7 @@ pub fn gang_result(
         return None;
     }
     let last = exits.iter().map(|(_, exit)| exit.at).max()?;
-    // A connection that broke tells of another node.
-    let first = with(NodeExitReason::Failed).min_by_key(|(node, exit)| (exit.is_peer_gone, exit.at, *node));
+    let first = first_failure(exits.iter().copied());
     if first.is_some() && stop.is_some_and(StopCause::is_loss) {
         return None;
     }
@@ -41,7 +42,7 @@ pub fn gang_result(
     };
     let code = exit.code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
     let stopped: Vec<Node> = with(NodeExitReason::Stopped).map(|(node, _)| *node).collect();
-    let later: Vec<Node> = with(NodeExitReason::Failed).map(|(node, _)| *node).filter(|other| other != node).collect();
+    let later: Vec<Node> = with(NodeExitReason::Failed).map(|(node, _)| *node).filter(|other| *other != node).collect();
     let verb = if stopped.len() == 1 { "was" } else { "were" };
     let ended = (!stopped.is_empty()).then(|| format!("{} {verb} ended by Curfew", name_nodes(&stopped)));
     let after = (!later.is_empty()).then(|| format!("{} failed after it", name_nodes(&later)));
@@ -52,12 +53,17 @@ pub fn gang_result(
     Some(HeadResult { succeeded: false, code: exit.code, why: clean_machine_text(&why), at: last, is_final: false })
 }
 
+/// The failure that came first, of some exits. A connection that broke tells of another node.
+pub(super) fn first_failure<'a>(exits: impl Iterator<Item = (Node, &'a NodeExit)>) -> Option<(Node, &'a NodeExit)> {
+    let failed = exits.filter(|(_, exit)| exit.reason == NodeExitReason::Failed);
+    failed.min_by_key(|(node, exit)| (exit.is_peer_gone, exit.at, *node))
+}
+
 /// The exit record of a whole gang, by which run-jobs judges an attempt whose last writer left no result in head. `None` until the exits of all nodes
 /// are there and read.
 #[must_use]
 pub fn gang_exit(gang: &GangLaunch, listing: &GangListing) -> Option<ExitRecord> {
-    let exits: BTreeMap<Node, DocumentSight<NodeExit>> =
-        listing.exits.iter().map(|(node, exit)| (*node, exit.content.clone())).collect();
+    let exits = &listing.exits;
     let stop = match listing.stop.as_ref().map(|stop| &stop.content) {
         Some(DocumentSight::Unread) => return None,
         // What cannot be read is a failure, as it is for the members.
@@ -65,11 +71,12 @@ pub fn gang_exit(gang: &GangLaunch, listing: &GangListing) -> Option<ExitRecord>
         Some(DocumentSight::Read(stop)) => Some(stop.cause),
         None => None,
     };
-    if let Some(HeadResult { succeeded, code, why, at, is_final }) = gang_result(gang, &exits, stop) {
+    if let Some(HeadResult { succeeded, code, why, at, is_final }) = gang_result(gang, exits, stop) {
         let reason = if succeeded { ExitReason::Succeeded } else { ExitReason::Failed };
         return Some(ExitRecord { attempt: gang.attempt, at, reason, code, why, is_final });
     }
-    let read: Vec<&NodeExit> = all_nodes(gang.nodes).map(|node| exits.get(&node)?.read()).collect::<Option<_>>()?;
+    let read: Vec<&NodeExit> =
+        all_nodes(gang.nodes).map(|node| exits.get(&node)?.content.read()).collect::<Option<_>>()?;
     let reasons = [
         (NodeExitReason::Fenced, ExitReason::Fenced),
         (NodeExitReason::Interrupted, ExitReason::Interrupted),
@@ -88,7 +95,6 @@ pub fn gang_exit(gang: &GangLaunch, listing: &GangListing) -> Option<ExitRecord>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node_gang::Listed;
     use crate::node_gang::tests::{at, gang};
     use NodeExitReason::{Failed, Interrupted, Stopped, Succeeded};
 
@@ -96,8 +102,12 @@ mod tests {
         NodeExit { reason, code, at: at(seconds), is_peer_gone: false, why: String::new() }
     }
 
+    fn listed(exit: &NodeExit) -> Listed<NodeExit> {
+        Listed { at: at(0), content: DocumentSight::Read(exit.clone()) }
+    }
+
     fn check(exits: &[NodeExit], expect: Option<&str>) {
-        let all = (0..).zip(exits.iter().cloned().map(DocumentSight::Read)).collect();
+        let all = (0..).zip(exits.iter().map(listed)).collect();
         let gang = gang(u8::try_from(exits.len()).unwrap());
         let result = gang_result(&gang, &all, Some(StopCause::Failed));
         let after_loss = gang_result(&gang, &all, Some(StopCause::Lost));
@@ -121,11 +131,11 @@ mod tests {
     #[test]
     fn run_jobs_reads_the_exits_like_the_last_writer() {
         let gang = gang(2);
-        let listed = |exits: &[NodeExit]| {
-            let content = |exit: &NodeExit| Listed { at: at(0), content: DocumentSight::Read(exit.clone()) };
-            GangListing { exits: (0..).zip(exits.iter().map(content)).collect(), ..GangListing::default() }
+        let reason = |exits: &[NodeExit]| {
+            let listing =
+                GangListing { exits: (0..).zip(exits.iter().map(listed)).collect(), ..GangListing::default() };
+            gang_exit(&gang, &listing).map(|exit| exit.reason)
         };
-        let reason = |exits: &[NodeExit]| gang_exit(&gang, &listed(exits)).map(|exit| exit.reason);
         let (good, failed) = (exit(Succeeded, Some(0), 1), exit(Failed, Some(7), 2));
         assert_eq!(reason(&[good.clone(), good.clone()]), Some(ExitReason::Succeeded));
         assert_eq!(reason(&[good.clone(), failed.clone()]), Some(ExitReason::Failed));
@@ -140,9 +150,9 @@ mod tests {
         check(&[good.clone(), good.clone()], Some("the command has ended with success on all 2 nodes"));
         check(&[good.clone(), exit(Stopped, None, 1)], None);
         check(&[exit(Failed, Some(1), 1), exit(Interrupted, Some(1), 1)], None);
-        let one = BTreeMap::from([(0, DocumentSight::Read(good.clone()))]);
+        let one = BTreeMap::from([(0, listed(&good))]);
         assert_eq!(gang_result(&gang(2), &one, None), None);
-        let unread = BTreeMap::from([(0, DocumentSight::Read(good)), (1, DocumentSight::Unread)]);
+        let unread = BTreeMap::from([(0, listed(&good)), (1, Listed { at: at(0), content: DocumentSight::Unread })]);
         assert_eq!(gang_result(&gang(2), &unread, None), None);
         assert_eq!(gang_result(&gang(0), &BTreeMap::new(), None), None);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 pub const SHARDS_MAX: usize = 20_000;
 
 /// The most bytes of a `.metadata` that are scanned.
-const METADATA_BYTES_MAX: usize = 512 * 1024 * 1024;
+pub const METADATA_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 const SHARD_END: &[u8] = b".distcp";
 

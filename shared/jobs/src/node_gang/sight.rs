@@ -3,7 +3,6 @@
 use model::id::ResourceId;
 use model::instance::InstanceState;
 
-use super::Node;
 use crate::MachineSight;
 
 /// Aliveness of a state, the least first.
@@ -33,8 +32,8 @@ fn is_over(sight: &MachineSight) -> bool {
 /// The machines of a gang, as far as a decision needs to know them one by one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct GangSight {
-    /// The machine that is over and takes all with it, and its node.
-    pub gone: Option<(Node, ResourceId)>,
+    /// The machine that is over and takes all with it.
+    pub gone: Option<ResourceId>,
     /// The machines that a person, or a rule of Curfew's, stopped or terminated.
     pub ended_by_hand: Vec<ResourceId>,
     /// `true` unless all are on their way to their end.
@@ -45,11 +44,10 @@ impl GangSight {
     /// Takes the machines by node.
     #[must_use]
     pub fn from_machines(machines: &[(ResourceId, MachineSight)]) -> Self {
-        let numbered = (0..=Node::MAX).zip(machines);
-        let gone = numbered.filter(|(_, (_, sight))| is_over(sight)).min_by_key(|(_, (_, sight))| gone_first(sight));
+        let gone = machines.iter().filter(|(_, sight)| is_over(sight)).min_by_key(|(_, sight)| gone_first(sight));
         let by_hand = machines.iter().filter(|(_, sight)| sight.was_ended_by_hand());
         Self {
-            gone: gone.map(|(node, (instance, _))| (node, instance.clone())),
+            gone: gone.map(|(instance, _)| instance.clone()),
             ended_by_hand: by_hand.map(|(instance, _)| instance.clone()).collect(),
             is_any_left: machines.iter().any(|(_, sight)| rank(sight) > aliveness(InstanceState::ShuttingDown)),
         }
@@ -116,10 +114,10 @@ mod tests {
         let by_hand = MachineSight::Seen { state: InstanceState::Stopping, reason };
         check(&[seen(Terminated), by_hand.clone()], by_hand.clone(), by_hand.clone());
         let machines = [("i-0".into(), seen(Terminated)), ("i-1".into(), seen(Running)), ("i-2".into(), by_hand)];
-        let expect = GangSight { gone: Some((2, "i-2".into())), ended_by_hand: vec!["i-2".into()], is_any_left: true };
+        let expect = GangSight { gone: Some("i-2".into()), ended_by_hand: vec!["i-2".into()], is_any_left: true };
         assert_eq!(GangSight::from_machines(&machines), expect);
         let none_left = GangSight::from_machines(&machines[..1]);
-        assert!(!none_left.is_any_left && none_left.gone == Some((0, "i-0".into())));
+        assert!(!none_left.is_any_left && none_left.gone == Some("i-0".into()));
         assert!(GangSight::from_machines(&[("i-0".into(), MachineSight::Absent)]).is_any_left);
     }
 }

@@ -310,8 +310,10 @@ impl SpecValidator<'_> {
         let Some(Ceiling { most, key }) = MachineCeiling::from_config(config, team).gpus else { return };
         let all = gpu.count.saturating_mul(u32::from(gpu.nodes));
         if all > most {
-            let of_gang = format!("on {} machines", gpu.nodes);
-            let machines = if gpu.nodes == 1 { "on one machine" } else { of_gang.as_str() };
+            let machines = match gpu.nodes {
+                1 => "on one machine".to_owned(),
+                nodes => format!("on {nodes} machines"),
+            };
             let problem = format!("{all} GPUs {machines} are too many: {key} of the configuration is {most}");
             self.refuse(&["gpu", if gpu.count > most { "count" } else { "nodes" }], &problem);
         }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use jobs::checkpoints::{MANIFEST_FILE, Manifest, ManifestFile, Tracker, check_path};
 use jobs::node_gang::{
-    DocumentSight, GangLaunch, MetadataShards, NODES_MAX, Node, NodeManifest, RestorePlan, SHARDS_MAX,
-    node_manifest_key, scan_metadata,
+    DocumentSight, GangLaunch, METADATA_BYTES_MAX, MetadataShards, NODES_MAX, Node, NodeManifest, PART_RECORDS_MAX,
+    RestorePlan, SHARDS_MAX, node_manifest_key, scan_metadata,
 };
 use jobs::{Checkpoint, JobId};
 
@@ -20,12 +20,6 @@ use crate::{BYTES_MAX, Store, StoreError};
 
 /// A page has 1,000 parts and folders of files; more of one attempt are not looked at.
 const PAGES_MAX: usize = 10;
-
-/// A larger `.metadata` is not read: the shards that it names stay unknown.
-const METADATA_BYTES_MAX: u64 = 512 * 1024 * 1024;
-
-/// The most tables, and the most trackers, of a manifest.
-const RECORDS_MAX: usize = 64;
 
 /// The facts of a node's part beside its files.
 #[derive(Debug, Clone)]
@@ -51,7 +45,7 @@ pub struct ListedPart {
 
 impl NodePart {
     fn to_manifest(&self, part: Manifest, metadata: Vec<MetadataShards>) -> NodeManifest {
-        let trackers = self.trackers.iter().filter(|tracker| check_path(&tracker.name).is_ok()).take(RECORDS_MAX);
+        let trackers = self.trackers.iter().filter(|tracker| check_path(&tracker.name).is_ok()).take(PART_RECORDS_MAX);
         NodeManifest {
             node: self.node,
             nodes: self.gang.nodes,
@@ -227,9 +221,11 @@ impl Store {
 /// The shards that each `.metadata` of these files names. Those of a table that is too large, or of too many tables, stay unknown.
 async fn read_metadata(files: &[LocalFile], owner: &FileOwner) -> Result<Vec<MetadataShards>, CheckpointError> {
     let is_table = |file: &&LocalFile| file.path.rsplit('/').next() == Some(".metadata");
-    let is_small = |file: &&LocalFile| file.found.is_none_or(|found| found.bytes() <= METADATA_BYTES_MAX);
+    // A larger one names shards that stay unknown.
+    let bytes_max = u64::try_from(METADATA_BYTES_MAX).unwrap_or(u64::MAX);
+    let is_small = |file: &&LocalFile| file.found.is_none_or(|found| found.bytes() <= bytes_max);
     let (mut tables, mut count) = (Vec::new(), 0_usize);
-    for file in files.iter().filter(is_table).filter(is_small).take(RECORDS_MAX) {
+    for file in files.iter().filter(is_table).filter(is_small).take(PART_RECORDS_MAX) {
         let (from, owner) = (file.from.clone(), owner.clone());
         let shards = blocking(&file.from, move || {
             let bytes = owner.run(|| std::fs::read(&from));

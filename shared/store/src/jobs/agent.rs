@@ -93,9 +93,12 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn beat(&self, job: &JobId, heartbeat: &Heartbeat) -> Result<(), StoreError> {
-        let key = document_key(job, JobDocument::Heartbeat(heartbeat.attempt));
-        let bytes = stamped(heartbeat, &self.bucket.address(&key))?;
-        self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
+        self.write_heartbeat(&document_key(job, JobDocument::Heartbeat(heartbeat.attempt)), heartbeat).await
+    }
+
+    pub(super) async fn write_heartbeat(&self, key: &str, heartbeat: &Heartbeat) -> Result<(), StoreError> {
+        let bytes = stamped(heartbeat, &self.bucket.address(key))?;
+        self.bucket.put(key, bytes, WriteCondition::None).await.map(drop)
     }
 
     /// Writes the exit record of an attempt.

@@ -5,10 +5,9 @@ use jobs::node_gang::{GangDocument, GangLaunch, GangListing, Node};
 use jobs::{Heartbeat, MACHINE_DOCUMENT_BYTES_MAX};
 use serde::Serialize;
 
-use super::{IF_LEFT_BEHIND_IS_LOST, believed};
 use crate::bucket::{FoundObject, WriteCondition};
 use crate::document::stamped;
-use crate::{MachineDocument, ReceivedHeartbeat, Store, StoreError};
+use crate::{Store, StoreError};
 
 /// The documents of 32 nodes and several rounds are a quarter of one page; what else a machine puts there is not listed.
 const PAGES_MAX: usize = 1;
@@ -24,7 +23,7 @@ impl Store {
     ///
     /// # Errors
     /// If S3 refused.
-    pub(super) async fn list_gang(&self, gang: &GangLaunch, known: GangListing) -> Result<GangListing, StoreError> {
+    pub(super) async fn list_gang(&self, gang: &GangLaunch, known: &GangListing) -> Result<GangListing, StoreError> {
         let mut keys = Vec::new();
         self.bucket.each_listed(&gang.folder(), PAGES_MAX, |object| keys.push((object.key, object.written_at))).await?;
         let mut listing = GangListing::from_keys(gang, keys.iter().map(|(key, at)| (key.as_str(), *at)));
@@ -68,21 +67,6 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn beat_as_node(&self, gang: &GangLaunch, node: Node, heartbeat: &Heartbeat) -> Result<(), StoreError> {
-        let key = gang.key(GangDocument::Beat(node));
-        let bytes = stamped(heartbeat, &self.bucket.address(&key))?;
-        self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
-    }
-
-    pub(super) async fn find_node_heartbeat(
-        &self,
-        gang: &GangLaunch,
-        node: Node,
-    ) -> Result<MachineDocument<ReceivedHeartbeat>, StoreError> {
-        let key = gang.key(GangDocument::Beat(node));
-        let check = |beat: &Heartbeat| beat.check(gang.attempt);
-        let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, check).await?;
-        Ok(found.map_or(MachineDocument::Absent, |(at, beat)| {
-            believed(beat.map(|heartbeat| ReceivedHeartbeat { at, heartbeat: heartbeat.shown() }))
-        }))
+        self.write_heartbeat(&gang.key(GangDocument::Beat(node)), heartbeat).await
     }
 }

@@ -27,7 +27,7 @@ const DESCRIPTION: &str = "Lets the machines of a job of Curfew reach each other
 /// Every protocol.
 const ALL: &str = "-1";
 
-/// In one call where it is whole.
+/// Takes one call where the group is whole.
 pub(in crate::jobs) async fn ensure_security_group(
     aws: &Aws,
     group: &GroupOrder<'_>,

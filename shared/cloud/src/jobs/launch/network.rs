@@ -10,8 +10,8 @@ use jobs::efa::NetworkInterface;
 /// No interface asks for a public address, so that the primary one has what its subnet gives. Never tried on AWS.
 pub(super) fn place(call: RunInstancesFluentBuilder, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let candidate = &order.launch.candidate;
-    let of_gang = candidate.network.as_ref().map(|network| &network.security_groups);
-    let groups = of_gang.filter(|groups| !groups.is_empty()).unwrap_or(&order.terms.machine.security_groups);
+    let named = candidate.network.as_ref().map(|network| &network.security_groups);
+    let groups = named.filter(|groups| !groups.is_empty()).unwrap_or(&order.terms.machine.security_groups);
     let groups: Vec<String> = groups.iter().map(|group| group.as_str().to_owned()).collect();
     let groups = Some(groups).filter(|groups| !groups.is_empty());
     let placement = order.launch.placement_group.as_ref();

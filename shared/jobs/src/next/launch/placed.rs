@@ -6,7 +6,7 @@ use model::id::ResourceId;
 use super::next_candidate;
 use crate::next::JobDecision;
 use crate::next::limits::use_up;
-use crate::{Candidate, Effect, Job, JobFacts, JobMachine, LaunchInProgress, launch_id, launch_token};
+use crate::{Candidate, Effect, Job, JobFacts, JobMachine, LaunchInProgress, launch_id};
 
 /// Longest time for which EC2 may not show all machines of a launch that it accepted.
 const GANG_APPEARS_IN: SignedDuration = SignedDuration::from_mins(15);
@@ -19,11 +19,11 @@ pub(super) fn place_machine(
     (instance, members): (ResourceId, Vec<ResourceId>),
     launched_at: Timestamp,
 ) -> JobMachine {
-    let token = || launch_token(&job.job, job.attempt, launching.pass, launching.candidate);
+    let gang_launch = job.awaited().filter(|_| job.terms.is_gang()).map(|token| launch_id(&token));
     JobMachine {
         instance,
         members,
-        launch: if job.terms.is_gang() { launch_id(&token()) } else { String::new() },
+        launch: gang_launch.unwrap_or_default(),
         region: candidate.region,
         zone: candidate.zone,
         instance_type: candidate.instance_type,

@@ -1,7 +1,5 @@
 //! The end of a member: by a stop that all follow, by its own ending, or because all exits are there.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 use model::moment::after;
 
@@ -183,9 +181,7 @@ impl Sight<'_> {
             Some((Some(stop), _)) => Some(stop.cause),
             None => None,
         };
-        let exits: BTreeMap<Node, DocumentSight<NodeExit>> =
-            self.listing.exits.iter().map(|(node, exit)| (*node, exit.content.clone())).collect();
-        let Some(result) = gang_result(self.gang, &exits, stop) else {
+        let Some(result) = gang_result(self.gang, &self.listing.exits, stop) else {
             return GangStep::Leave(LeaveReason::NoResult);
         };
         let Some(head) = self.head else { return GangStep::Wait(GangWait::Documents) };
