@@ -11,7 +11,8 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -70,6 +71,7 @@ class Control:
         self._runs_now.set()
         self._over = threading.Event()
         self._busy = _Count()
+        self._may_begin = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._failure: str | None = None
 
@@ -113,6 +115,13 @@ class Control:
         """A beat of its schedule, now."""
         self._send(function, "schedule", _sample(function, "scheduled-rule"))
 
+    @contextmanager
+    def between_runs(self) -> Iterator[None]:
+        """Nothing of it runs meanwhile; what is sent waits."""
+        with self._may_begin:
+            self._busy.wait_until_none()
+            yield
+
     @property
     def is_idle(self) -> bool:
         """Whether every event that was sent has been handled."""
@@ -152,7 +161,9 @@ class Control:
     def _serve(self, name: str, function: Function) -> None:
         """One environment: an invocation at a time."""
         while (asked := self._events[name].get()) is not None:
-            with self._busy:
+            with ExitStack() as stack:
+                with self._may_begin:
+                    stack.enter_context(self._busy)
                 try:
                     if self._runs_now.is_set() and not self._over.is_set():
                         self.runs.append(Woken(name, asked[0], function.invoke(asked[1])))

@@ -61,4 +61,5 @@ def test_the_commands_of_the_playground_work(tmp_path: Path) -> None:
     assert code == 0, said
     for shown in ("llama-ft", "reap-instances 1", "To vision: Curfew", "applied", "$20,000.00", "saved ", "launched again", "ready: ssh my-box", "its home stays"):
         assert shown in said, f"{shown!r} is missing in:\n{said}"
-    assert "Say how long" in said and "failed" not in said and "gone: nothing of it runs" in said, said
+    assert "Say how long" in said and "gone: nothing of it runs" in said, said
+    assert [line for line in said.splitlines() if "failed" in line] == []
