@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from command import curfew
+from command import Said, curfew
 from reaping import Account, now, rfc3339
 from terminal import Terminal
 from test_cli_jobs import LLAMA, TERMS, ended, has_lines, jobs, leave, placed, write
@@ -148,7 +148,7 @@ def test_a_submission_says_what_all_machines_cost_and_need(account: Account, tmp
         said.out,
         r"4 machines, all or nothing: 4 × g5\.xlarge on demand in us-east-1[a-f], at most \$4\.024/h together",
         r"quota L-DB2E81BA: 16 vCPUs",
-        r"network: EFA where type and subnet allow it, and then a placement group; checkpoints: all nodes restore all parts",
+        r"network: no EFA; checkpoints: all nodes restore all parts",
         r"Launch order, with the prices of all 4 machines together:",
         r"g5\.xlarge +on demand +us-east-1[a-f] +\$4\.02/h +\$4\.02/h",
         r"It can cost \$32\.19: 8h at \$4\.02/h at most, which is reserved before it begins",
@@ -156,6 +156,23 @@ def test_a_submission_says_what_all_machines_cost_and_need(account: Account, tmp
     assert "two checkpoints of 30 GB, the one that it restores and the next: 60 GB, and its root volume has 15 GiB" in said.err
     document = submit(account, tmp_path, spec, "--dry-run", "--json").fine().json()
     assert (document["nodes"], document["estimate"]["gang"]["vcpus"], document["estimate"]["gang"]["root_volume_gib"]) == (4, 16, 15)
+
+
+def test_a_submission_says_which_network_the_machines_get(account: Account, tmp_path: Path) -> None:
+    ami = image(account)
+
+    def submitted(types: str, efa: str, *arguments: str) -> Said:
+        spec = f'owner = "ada@example.com"\ncommand = "torchrun train.py"\n[gpu]\nnodes = 2\ntypes = ["{types}"]\n[spot]\nenabled = false\n'
+        spec += f'[limits]\nmax_runtime = "1h"\n[checkpoint]\n[network]\nefa = "{efa}"\n[machine]\nami = "{ami}"\n'
+        return submit(account, tmp_path, spec, "--yes", *arguments)
+
+    assert "network: EFA, 1 card each, placement group; checkpoints" in submitted("g6.12xlarge", "auto", "--dry-run").fine().out
+    why = r"subnet-\w+ gives public addresses only to machines with one interface"
+    has_lines(submitted("p5.48xlarge", "auto", "--dry-run").fine().out, rf"network: EFA: 1 of 32 cards, because {why}, placement group; checkpoints.*")
+    refused = submitted("p5.48xlarge", "required")
+    assert refused.code == 1 and account.keys("inbox/") == [], refused
+    has_lines(refused.out, rf".*train\.toml:\d+: key `network\.efa`: .* p5\.48xlarge would get 1 of its 32 cards with EFA: {why}.*")
+    assert "would wait" not in refused.out
 
 
 def test_a_cancellation_names_all_machines(account: Account) -> None:

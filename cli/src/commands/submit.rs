@@ -302,6 +302,8 @@ impl<'a> SubmitOutput<'a> {
         }
         if let Some(estimate) = &self.estimate {
             self.mistakes = spec.refuse_max_usd(document, &estimate.candidates);
+            let refused = estimate.refused_network.iter();
+            self.mistakes.extend(refused.flat_map(|why| JobSpec::refuse_network(document, why)));
         }
         if !self.inputs_denied.is_empty() || !self.mistakes.is_empty() {
             return Some(CommandStatus::Findings);

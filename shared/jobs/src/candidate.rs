@@ -115,11 +115,11 @@ impl CandidateNetwork {
         self.group = Some(own);
     }
 
-    /// Describes it in a few words: `EFA: 4 cards, placement group`; empty if it is a plain one.
+    /// Describes it in a few words: `EFA, 4 cards each, placement group`, or `no EFA`.
     #[must_use]
     pub fn describe(&self) -> String {
-        let group = self.is_clustered.then(|| "placement group".to_owned());
-        self.efa.iter().cloned().chain(group).collect::<Vec<_>>().join(", ")
+        let efa = self.efa.as_deref().unwrap_or("no EFA");
+        if self.is_clustered { format!("{efa}, placement group") } else { efa.to_owned() }
     }
 }
 

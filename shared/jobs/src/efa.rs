@@ -111,14 +111,14 @@ impl InterfaceLayout {
         Self { interfaces, efa_cards: (0, 0), why_fewer: None }
     }
 
-    /// Describes it in a few words: `EFA: 1 of 4 cards, because …`; `None` if no EFA was wanted.
+    /// Describes it in a few words: `EFA, 4 cards each`, or `EFA: 1 of 4 cards, because …`; `None` if no EFA was wanted.
     #[must_use]
     pub fn describe(&self) -> Option<String> {
         let (used, of) = self.efa_cards;
         match &self.why_fewer {
             Some(why) => Some(format!("EFA: {used} of {of} cards, because {why}")),
             None if of == 0 => None,
-            None => Some(format!("EFA: {of} {}", if of == 1 { "card" } else { "cards" })),
+            None => Some(format!("EFA, {of} {} each", if of == 1 { "card" } else { "cards" })),
         }
     }
 }
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn one_card_is_one_interface_with_a_public_address() {
         for are_public in [Some(true), Some(false), None] {
-            check(EfaChoice::Auto, &cards(1, 1, true), are_public, "0/0 efa; EFA: 1 card");
-            check(EfaChoice::Required, &cards(1, 1, true), are_public, "0/0 efa; EFA: 1 card");
+            check(EfaChoice::Auto, &cards(1, 1, true), are_public, "0/0 efa; EFA, 1 card each");
+            check(EfaChoice::Required, &cards(1, 1, true), are_public, "0/0 efa; EFA, 1 card each");
             check(EfaChoice::Off, &cards(1, 1, true), are_public, "0/0 interface; ");
             check(EfaChoice::Auto, &cards(1, 0, true), are_public, "0/0 interface; ");
         }
@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn several_cards_need_a_subnet_without_public_addresses() {
         let p5 = cards(32, 32, true);
-        check(EfaChoice::Auto, &p5, Some(false), "0/0 interface, 0/1 efa-only … 31/0 efa-only; EFA: 32 cards");
-        check(EfaChoice::Required, &p5, Some(false), "0/0 interface, 0/1 efa-only … 31/0 efa-only; EFA: 32 cards");
+        check(EfaChoice::Auto, &p5, Some(false), "0/0 interface, 0/1 efa-only … 31/0 efa-only; EFA, 32 cards each");
+        check(EfaChoice::Required, &p5, Some(false), "0/0 interface, 0/1 efa-only … 31/0 efa-only; EFA, 32 cards each");
         let why = "subnet-1 gives public addresses only to machines with one interface";
         for are_public in [Some(true), None] {
             let words = format!("0/0 efa; EFA: 1 of 32 cards, because {why}");
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn the_first_card_of_a_p6_b300_has_no_efa() {
         let b300 = cards(17, 16, false);
-        check(EfaChoice::Auto, &b300, Some(false), "0/0 interface, 1/0 efa-only … 16/0 efa-only; EFA: 16 cards");
+        check(EfaChoice::Auto, &b300, Some(false), "0/0 interface, 1/0 efa-only … 16/0 efa-only; EFA, 16 cards each");
         let words = "0/0 interface; EFA: 0 of 16 cards, because subnet-1 gives public addresses only to machines with one interface";
         check(EfaChoice::Auto, &b300, Some(true), words);
     }
@@ -260,7 +260,7 @@ mod tests {
             EfaChoice::Auto,
             &cards(4, 2, true),
             Some(false),
-            "0/0 interface, 0/1 efa-only, 1/0 efa-only; EFA: 2 cards",
+            "0/0 interface, 0/1 efa-only, 1/0 efa-only; EFA, 2 cards each",
         );
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::efa::EfaChoice;
 use super::rank::show_exactly;
-use super::{CapacityPool, JobTerms, Lifecycle, Placement, QuotaCode, Ranking};
+use super::{CandidateNetwork, CapacityPool, JobTerms, Lifecycle, Placement, QuotaCode, Ranking};
 
 const BYTES_PER_GB: u64 = 1_000_000_000;
 const BYTES_PER_GIB: u64 = 1 << 30;
@@ -26,6 +26,9 @@ pub struct GangEstimate {
     pub vcpus: Option<u32>,
     /// Size of the root volume of each machine; `None` where EC2 does not say.
     pub root_volume_gib: Option<u32>,
+    /// Network of each machine.
+    #[serde(skip)]
+    pub network: Option<Box<CandidateNetwork>>,
 }
 
 impl GangEstimate {
@@ -45,6 +48,7 @@ impl GangEstimate {
             quota: candidate.quota.clone(),
             vcpus: pool.map(|pool| pool.vcpus.saturating_mul(u32::from(terms.gpu.nodes))),
             root_volume_gib: terms.machine.root_volume_gib.or(image_gib),
+            network: candidate.network.clone(),
         })
     }
 
@@ -89,27 +93,29 @@ impl GangEstimate {
 }
 
 impl JobTerms {
-    /// Describes the network and the checkpoints of a job on several machines; `None` for any other job. Which types and subnets allow EFA is known
-    /// only at the launch.
+    /// Describes the network and the checkpoints of a job on several machines; `None` for any other job. Without a place for its machines, by the
+    /// wish alone: type and subnet decide what it can have.
     #[must_use]
-    pub fn describe_network(&self) -> Option<String> {
-        let network = self.network.filter(|_| self.is_gang())?;
-        let efa = match network.efa {
-            EfaChoice::Auto => "EFA where type and subnet allow it",
-            EfaChoice::Required => "EFA, which is required",
-            EfaChoice::Off => "no EFA",
-        };
-        let placement = match (network.placement, network.efa) {
-            (Some(Placement::Cluster), _) | (None, EfaChoice::Required) => ", placement group",
-            (Some(Placement::None), _) => ", no placement group",
-            (None, EfaChoice::Auto) => ", and then a placement group",
-            (None, EfaChoice::Off) => "",
-        };
+    pub fn describe_network(&self, placed: Option<&CandidateNetwork>) -> Option<String> {
+        let wish = self.network.filter(|_| self.is_gang())?;
+        let network = placed.map_or_else(
+            || {
+                let efa = match wish.efa {
+                    EfaChoice::Auto => "EFA unknown",
+                    EfaChoice::Required => "EFA, which is required",
+                    EfaChoice::Off => "no EFA",
+                };
+                let is_clustered = wish.placement == Some(Placement::Cluster)
+                    || (wish.placement.is_none() && wish.efa == EfaChoice::Required);
+                CandidateNetwork { efa: Some(efa.to_owned()), is_clustered, ..CandidateNetwork::default() }.describe()
+            },
+            CandidateNetwork::describe,
+        );
         let checkpoints = match self.checkpoint {
             Some(_) => "checkpoints: all nodes restore all parts",
             None => "no checkpoints: a lost machine begins it anew",
         };
-        Some(format!("network: {efa}{placement}; {checkpoints}"))
+        Some(format!("network: {network}; {checkpoints}"))
     }
 }
 
@@ -190,17 +196,32 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_described_as_far_as_it_is_known() {
+    fn the_network_is_that_of_the_first_candidate() {
+        let placed = |efa: Option<&str>, is_clustered| {
+            let network = CandidateNetwork { efa: efa.map(str::to_owned), is_clustered, ..CandidateNetwork::default() };
+            let estimate = estimate(|ranking| ranking.candidates[0].network = Some(Box::new(network)));
+            four().describe_network(estimate.network.as_deref()).unwrap()
+        };
+        let checkpoints = "checkpoints: all nodes restore all parts";
+        let full = format!("network: EFA, 1 card each, placement group; {checkpoints}");
+        assert_eq!(placed(Some("EFA, 1 card each"), true), full);
+        let fewer = "EFA: 1 of 4 cards, because subnet-1 gives public addresses only to machines with one interface";
+        assert_eq!(placed(Some(fewer), false), format!("network: {fewer}; {checkpoints}"));
+        assert_eq!(placed(None, true), format!("network: no EFA, placement group; {checkpoints}"));
+    }
+
+    #[test]
+    fn a_network_without_a_place_is_described_by_the_wish() {
         let check = |efa, placement, expect: &str| {
             let network = Some(NetworkSpec { efa, placement });
-            let described = JobTerms { network, ..four() }.describe_network().unwrap();
+            let described = JobTerms { network, ..four() }.describe_network(None).unwrap();
             assert_eq!(described, format!("network: {expect}; checkpoints: all nodes restore all parts"));
         };
-        check(EfaChoice::Auto, None, "EFA where type and subnet allow it, and then a placement group");
+        check(EfaChoice::Auto, None, "EFA unknown");
         check(EfaChoice::Required, None, "EFA, which is required, placement group");
         check(EfaChoice::Off, None, "no EFA");
         check(EfaChoice::Off, Some(Placement::Cluster), "no EFA, placement group");
-        check(EfaChoice::Auto, Some(Placement::None), "EFA where type and subnet allow it, no placement group");
-        assert_eq!(terms().describe_network(), None);
+        check(EfaChoice::Auto, Some(Placement::None), "EFA unknown");
+        assert_eq!(terms().describe_network(None), None);
     }
 }

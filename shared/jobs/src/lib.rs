@@ -115,7 +115,7 @@ pub use phase::{
     MachineReplacement, Phase, RefusedCandidates, RetryWait, UsedUpQuota,
 };
 pub use priority::by_priority;
-pub use rank::{CapacityPool, LaunchObstacle, LaunchPolicy, prices_wanted, rank};
+pub use rank::{CapacityPool, LaunchObstacle, LaunchPolicy, prices_wanted, rank, refused_network};
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
 pub use shell::Shell;

@@ -32,10 +32,13 @@ use model::money::Rate;
 use self::left_out::{PoolsByGpus, RejectedPool};
 use self::price_limits::{PriceLimits, PriceObjection};
 pub(crate) use self::words::show_exactly;
+use super::efa::EfaChoice;
 use super::governing_quota::tabled_quota;
 use super::gpu_type::has_gpu;
 use super::machine_ceiling::{Ceiling, MachineCeiling};
-use super::{Candidate, GpuSpec, JobTerms, Lifecycle, MachineImage, PoolNetwork, Ranking, SpotSpec, TransferCost};
+use super::{
+    Candidate, GpuSpec, JobTerms, Lifecycle, MachineImage, NetworkSpec, PoolNetwork, Ranking, SpotSpec, TransferCost,
+};
 
 /// MiB of a GiB.
 const MIB_PER_GIB: u64 = 1_024;
@@ -253,6 +256,17 @@ fn fitting<'a>(
     let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
     let nodes = u32::from(gpu.nodes);
     narrowed(large, |pool| pool.gpus.saturating_mul(nodes) <= most, |pools| words::too_many(pools, nodes, most, &key))
+}
+
+/// Explains why no pool that fits otherwise has the network that a job on several machines requires; `None` if one has it, or none is required.
+#[must_use]
+pub fn refused_network(terms: &JobTerms, pools: &[CapacityPool], policy: LaunchPolicy<'_>) -> Option<LaunchObstacle> {
+    let network = terms.network.filter(|network| network.efa == EfaChoice::Required)?;
+    let of_any_network = JobTerms { network: Some(NetworkSpec { efa: EfaChoice::Auto, ..network }), ..terms.clone() };
+    let fitting = fitting(&of_any_network, pools, policy).ok()?;
+    let is_refused = |pool: &CapacityPool| network::choose_network(terms, pool).is_some_and(|network| network.is_err());
+    let are_all_refused = fitting.iter().all(|pool| is_refused(pool));
+    are_all_refused.then(|| LaunchObstacle::new(network::describe_refusals(terms, &fitting)))
 }
 
 /// The least MiB of a GPU with the requested memory. People name the nominal size: EC2 reports 22,888 MiB for an A10G with 24 GB

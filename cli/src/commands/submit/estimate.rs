@@ -8,7 +8,8 @@ use cloud::CallError;
 use execution::jobs::AnswerCache;
 use jobs::{
     Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, GangEstimate, JobTerms, LaunchObstacle, LaunchPolicy,
-    MachineImage, ParameterSweep, WorstCase, deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
+    MachineImage, ParameterSweep, Ranking, WorstCase, deadline_obstacle, expected_costs, image_source, prices_wanted,
+    rank, refused_network,
 };
 use model::config::Config;
 use model::id::{Region, TeamName};
@@ -42,15 +43,18 @@ pub(super) struct JobEstimate {
     pub(super) left_out: Option<String>,
     /// The reason why the job would not be launched.
     pub(super) nowhere: Option<String>,
+    /// The reason why no place has the network that the job requires.
+    #[serde(skip)]
+    pub(super) refused_network: Option<LaunchObstacle>,
 }
 
-/// `None` if a call failed, which is reported.
-pub(super) async fn estimate_job(
+/// The places where a job could be launched now, in the order of their launch requests. `None` if a call failed, which is reported.
+pub(crate) async fn rank_places(
     context: &CommandContext,
     store: &Store,
     config: &Config,
     (terms, team): (&JobTerms, &TeamName),
-) -> Option<JobEstimate> {
+) -> Option<(Vec<CapacityPool>, Result<Ranking, LaunchObstacle>)> {
     let regions = match terms.machine.regions.as_slice() {
         [] => vec![context.aws.home().clone()],
         named => named.to_vec(),
@@ -69,6 +73,18 @@ pub(super) async fn estimate_job(
     let policy = LaunchPolicy { config, team };
     let prices = prices(context, store, policy, terms, &pools).await;
     let ranked = rank(terms, &pools, images, &prices, None, policy, context.now);
+    Some((pools, ranked))
+}
+
+/// `None` if a call failed, which is reported.
+pub(super) async fn estimate_job(
+    context: &CommandContext,
+    store: &Store,
+    config: &Config,
+    (terms, team): (&JobTerms, &TeamName),
+) -> Option<JobEstimate> {
+    let (pools, ranked) = rank_places(context, store, config, (terms, team)).await?;
+    let policy = LaunchPolicy { config, team };
     Some(match ranked {
         Ok(ranking) => JobEstimate {
             nowhere: deadline_obstacle(terms, &ranking, context.now),
@@ -78,6 +94,7 @@ pub(super) async fn estimate_job(
             gang: GangEstimate::from_ranking(terms, &ranking, &pools),
             left_out: ranking.left_out,
             candidates: ranking.candidates,
+            refused_network: None,
         },
         Err(why) => JobEstimate {
             candidates: Vec::new(),
@@ -87,6 +104,7 @@ pub(super) async fn estimate_job(
             footprint: None,
             left_out: None,
             nowhere: Some(why.to_string()),
+            refused_network: refused_network(terms, &pools, policy),
         },
     })
 }

@@ -44,7 +44,8 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         None if terms.is_gang() => screen::print_line(format!("{} machines, all or nothing", terms.gpu.nodes)),
         None => {}
     }
-    terms.describe_network().iter().for_each(screen::print_line);
+    let network = gang.and_then(|gang| gang.network.as_deref());
+    terms.describe_network(network).iter().for_each(screen::print_line);
     if !spec.work.after.is_empty() {
         screen::print_line(format!("It begins once all of these have succeeded: {}", spec.work.after.join(", ")));
     }
@@ -57,7 +58,7 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     for price in terms.transfer_prices() {
         screen::print_line(price.to_string());
     }
-    let Some(estimate) = estimate else { return };
+    let Some(estimate) = estimate.filter(|estimate| estimate.refused_network.is_none()) else { return };
     if let Some(why) = &estimate.nowhere {
         return screen::print_line(format!("It cannot be launched now, and would wait: {why}"));
     }

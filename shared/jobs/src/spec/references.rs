@@ -3,7 +3,7 @@
 use super::JobSpec;
 use super::judge::SpecValidator;
 use crate::worst_case::describe_too_little_usd;
-use crate::{Candidate, SpecMistake};
+use crate::{Candidate, LaunchObstacle, SpecMistake};
 
 impl JobSpec {
     /// The mistakes of a legal document whose `after` names jobs that it cannot come after: each by its place in the list, with why.
@@ -40,6 +40,15 @@ impl JobSpec {
         let text = String::from_utf8_lossy(document);
         let Ok((mut judge, _)) = SpecValidator::parse(&text) else { return Vec::new() };
         judge.refuse(&["limits", "max_usd"], &problem);
+        judge.done((), |()| None::<()>).err().unwrap_or_default()
+    }
+
+    /// The mistake of a legal document that requires a network which no place has ([`refused_network`](crate::refused_network)).
+    #[must_use]
+    pub fn refuse_network(document: &[u8], why: &LaunchObstacle) -> Vec<SpecMistake> {
+        let text = String::from_utf8_lossy(document);
+        let Ok((mut judge, _)) = SpecValidator::parse(&text) else { return Vec::new() };
+        judge.refuse(&["network", "efa"], &why.to_string());
         judge.done((), |()| None::<()>).err().unwrap_or_default()
     }
 }

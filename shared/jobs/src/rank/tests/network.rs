@@ -43,7 +43,7 @@ const FEWER: &str =
 
 #[test]
 fn a_gang_takes_the_efa_that_its_subnet_allows() {
-    check(EfaChoice::Auto, false, &[(0, None), (33, Some("EFA: 32 cards"))]);
+    check(EfaChoice::Auto, false, &[(0, None), (33, Some("EFA, 32 cards each"))]);
     check(EfaChoice::Auto, true, &[(0, None), (1, Some(FEWER))]);
     check(EfaChoice::Off, false, &[(0, None), (0, None)]);
     let found = ranked(2, EfaChoice::Auto, &pools(false)).unwrap().swap_remove(1).unwrap();
@@ -52,12 +52,31 @@ fn a_gang_takes_the_efa_that_its_subnet_allows() {
 
 #[test]
 fn required_efa_leaves_out_the_others_and_says_why() {
-    check(EfaChoice::Required, false, &[(33, Some("EFA: 32 cards"))]);
+    check(EfaChoice::Required, false, &[(33, Some("EFA, 32 cards each"))]);
     assert_eq!(
         ranked(2, EfaChoice::Required, &pools(true)).unwrap_err(),
         "`network.efa` is \"required\", and g5.xlarge has no EFA; `network.efa` is \"required\", and p5.48xlarge would get 1 of its 32 \
          cards with EFA: subnet-us-east-1a gives public addresses only to machines with one interface"
     );
+}
+
+#[test]
+fn a_network_that_no_place_has_is_refused_before_a_submission() {
+    let config = Config::default();
+    let refused = |efa, types: &[&str], pools: &[CapacityPool]| {
+        let mut terms = asking(1, 0, types);
+        terms.gpu.nodes = 2;
+        terms.network = Some(NetworkSpec { efa, placement: None });
+        refused_network(&terms, pools, policy(&config)).map(|why| why.to_string())
+    };
+    let public = pools(true);
+    let why = ranked(2, EfaChoice::Required, &public).unwrap_err();
+    assert_eq!(refused(EfaChoice::Required, &["p5.48xlarge", "g5.xlarge"], &public), Some(why));
+    assert_eq!(refused(EfaChoice::Auto, &["p5.48xlarge"], &public), None);
+    assert_eq!(refused(EfaChoice::Required, &["p5.48xlarge"], &pools(false)), None);
+    // Where nothing fits, the network is not why.
+    assert_eq!(refused(EfaChoice::Required, &["p4d.24xlarge"], &public), None);
+    assert_eq!(refused(EfaChoice::Required, &["p5.48xlarge"], &[]), None);
 }
 
 #[test]
