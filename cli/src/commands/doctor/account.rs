@@ -108,6 +108,7 @@ fn quotas_of(
     findings.extend(unseen_there.map(unseen));
     let quotas = quotas::quotas(&values, &instances.items);
     findings.extend(quotas::check(&quotas));
+    findings.extend(quotas::check_gangs(&quotas::running_gangs(&instances.items), &quotas));
     let summary = if quotas::usable_families(&quotas).is_empty() { "" } else { "vCPUs that run, of those granted:" };
     DoctorSection { quotas: Some(quotas), ..DoctorSection::new(quotas::CHECK, findings, summary) }
 }

@@ -2,18 +2,24 @@
 //! Quotas user guide has the codes). **Nearly used up** from 90 percent on.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use model::id::Region;
+use jobs::JobId;
+use model::curfew_tags::{ATTEMPT, JOB};
+use model::id::{Region, TypeName};
 use model::instance::{Instance, InstanceState, PurchaseOption};
 use model::quota::{InstanceFamily, PurchaseMarket, QUOTAS, code};
 use serde::Serialize;
 
-use super::DoctorFinding;
+use super::{DoctorFinding, at_most};
 
 /// The check's name.
 pub const CHECK: &str = "quotas";
 
 const NEARLY_PERCENT: f64 = 90.0;
+
+/// The most gangs that are shown.
+const GANGS_MAX: usize = 20;
 
 /// One quota of one region.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,12 +89,79 @@ pub fn check(quotas: &[RegionQuota]) -> Vec<DoctorFinding> {
     findings
 }
 
-/// AWS CLI command reference, `service-quotas request-service-quota-increase`.
 fn increase(region: &str, code: &str) -> String {
+    increase_to(region, code, "VCPUS")
+}
+
+/// AWS CLI command reference, `service-quotas request-service-quota-increase`.
+fn increase_to(region: &str, code: &str, vcpus: impl Display) -> String {
     format!(
         "aws service-quotas request-service-quota-increase --region {region} --service-code ec2 --quota-code {code} \
-         --desired-value VCPUS"
+         --desired-value {vcpus}"
     )
+}
+
+/// The machines of a job on several machines, on Spot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotGang {
+    /// The name of the job, for people.
+    pub name: String,
+    pub region: Region,
+    pub instance_type: TypeName,
+    pub nodes: u32,
+    /// The vCPUs of all machines.
+    pub vcpus: u32,
+    /// `true` if they run, so that the used vCPUs include theirs.
+    pub is_running: bool,
+}
+
+/// Finds the jobs on several machines that run on Spot: by the tags of a launch, several machines have the same attempt.
+#[must_use]
+pub fn running_gangs(instances: &[Instance]) -> Vec<SpotGang> {
+    let mut gangs: BTreeMap<(JobId, u32, &Region, &TypeName), (u32, u32)> = BTreeMap::new();
+    for one in instances {
+        let tag = |key: &str| one.tags.get(key).map(String::as_str).unwrap_or_default();
+        let is_running = matches!(one.state, InstanceState::Pending | InstanceState::Running);
+        let (Ok(job), Ok(attempt)) = (JobId::read(tag(JOB)), tag(ATTEMPT).parse()) else { continue };
+        if is_running && market_of(one.purchase) == Some(PurchaseMarket::Spot) {
+            let (nodes, vcpus) = gangs.entry((job, attempt, &one.region, &one.instance_type)).or_default();
+            (*nodes, *vcpus) = (nodes.saturating_add(1), vcpus.saturating_add(one.machine.vcpus));
+        }
+    }
+    let several = gangs.into_iter().filter(|(_, (nodes, _))| *nodes > 1);
+    several
+        .map(|((job, _, region, instance_type), (nodes, vcpus))| SpotGang {
+            name: job.to_string(),
+            region: region.clone(),
+            instance_type: instance_type.clone(),
+            nodes,
+            vcpus,
+            is_running: true,
+        })
+        .collect()
+}
+
+/// Finds the quotas that let no gang be replaced beside the warned one: the next one needs as many vCPUs again. An unknown quota proves nothing.
+#[must_use]
+pub fn check_gangs(gangs: &[SpotGang], quotas: &[RegionQuota]) -> Vec<DoctorFinding> {
+    at_most(GANGS_MAX, gangs.iter().filter_map(|gang| too_small_to_replace(gang, quotas)).collect(), "jobs")
+}
+
+fn too_small_to_replace(gang: &SpotGang, quotas: &[RegionQuota]) -> Option<DoctorFinding> {
+    let SpotGang { name, region, instance_type, nodes, vcpus, is_running } = gang;
+    let code = code(instance_type, PurchaseMarket::Spot)?;
+    let quota = quotas.iter().find(|quota| quota.region == *region && quota.code == code)?;
+    let (granted, used) = (quota.vcpus?, quota.used_vcpus);
+    let twice = vcpus.saturating_mul(2);
+    let needed = used.saturating_add(if *is_running { *vcpus } else { twice });
+    if f64::from(needed) <= granted {
+        return None;
+    }
+    let found = format!(
+        "{name} ({nodes} × {instance_type} on Spot) needs {twice} vCPUs of {code} to be replaced after a warning without waiting; {granted} \
+         are granted, and {used} run: the next machines are launched once the old ones are gone"
+    );
+    Some(DoctorFinding::note(region, found, increase_to(region.as_str(), code, needed)))
 }
 
 /// One finding for all regions: its remedy is the same but for the region.
@@ -177,6 +250,54 @@ mod tests {
         assert!(finding.remedy.contains("--region REGION --service-code ec2 --quota-code L-DB2E81BA"), "{finding:?}");
         let [finding] = super::check(&with_quota("eu-west-1", "L-DB2E81BA")).try_into().unwrap();
         assert_eq!((finding.at.as_str(), finding.remedy.contains("--region eu-west-1")), ("eu-west-1", true));
+    }
+
+    fn of_gang(job: &str, attempt: &str) -> Instance {
+        let tags = [(JOB, job), (ATTEMPT, attempt)].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Instance { purchase: PurchaseOption::SpotOneTime, tags: tags.into(), ..instance().build() }
+    }
+
+    #[test]
+    fn a_gang_needs_its_vcpus_twice_to_be_replaced_at_once() {
+        let ddp = "vision/ddp-0123abcd";
+        let two = [of_gang(ddp, "1"), of_gang(ddp, "1")]; // of 4 vCPUs each
+        let findings = |vcpus: f64, instances: &[Instance]| {
+            let quotas = quotas_in("us-east-1", &[("L-3819A6DF", vcpus)], instances);
+            check_gangs(&running_gangs(instances), &quotas)
+        };
+        assert_eq!(findings(16.0, &two), []);
+        let [finding] = findings(15.0, &two).try_into().unwrap();
+        let expect = "vision/ddp-0123abcd (2 × g5.xlarge on Spot) needs 16 vCPUs of L-3819A6DF to be replaced after a warning without waiting; 15 \
+                      are granted, and 8 run: the next machines are launched once the old ones are gone";
+        assert_eq!((finding.severity, finding.found.as_str()), (FindingSeverity::Note, expect));
+        assert!(finding.remedy.ends_with("--quota-code L-3819A6DF --desired-value 16"), "{}", finding.remedy);
+        // What else runs takes its part.
+        let other = Instance { purchase: PurchaseOption::SpotOneTime, ..instance().build() };
+        assert_eq!(findings(19.0, &[&two[..], &[other]].concat()).len(), 1);
+        assert_eq!(check_gangs(&running_gangs(&two), &[]), []);
+        // One that does not run yet needs all of it.
+        let planned = SpotGang { is_running: false, ..running_gangs(&two).remove(0) };
+        assert_eq!(
+            check_gangs(std::slice::from_ref(&planned), &quotas_in("us-east-1", &[("L-3819A6DF", 15.0)], &[])).len(),
+            1
+        );
+        assert_eq!(check_gangs(&[planned], &quotas_in("us-east-1", &[("L-3819A6DF", 16.0)], &[])), []);
+    }
+
+    #[test]
+    fn machines_of_other_attempts_and_on_demand_are_no_gang() {
+        let ddp = "vision/ddp-0123abcd";
+        let on_demand = || Instance { purchase: PurchaseOption::OnDemand, ..of_gang(ddp, "1") };
+        let gone = Instance { state: InstanceState::ShuttingDown, ..of_gang(ddp, "1") };
+        for instances in [
+            vec![of_gang(ddp, "1"), of_gang(ddp, "2"), of_gang("vision/other-0123abcd", "1")],
+            vec![of_gang(ddp, "1"), gone],
+            vec![on_demand(), on_demand()],
+            vec![of_gang("no job", "1"), of_gang("no job", "1")],
+            vec![of_gang(ddp, "x"), of_gang(ddp, "x")],
+        ] {
+            assert_eq!(running_gangs(&instances), [], "{instances:?}");
+        }
     }
 
     #[test]
