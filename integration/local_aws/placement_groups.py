@@ -87,6 +87,7 @@ def _create(response: InstanceResponse) -> ActionResult:
         raise EC2ClientError("InvalidParameterValue", f"No placement group can have the name {name!r} and the strategy {strategy!r}")
     if name in _groups(backend):
         raise EC2ClientError("InvalidPlacementGroup.Duplicate", f"The placement group '{name}' already exists.")
+    response.error_on_dryrun()
     group = PlacementGroup(backend, ec2_utils.random_id(prefix=_PREFIX), name, strategy)
     backend.create_tags([group.id], tags)
     _groups(backend)[name] = group

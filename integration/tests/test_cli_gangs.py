@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from command import Said, curfew
+from deploying import deploy, doctor
 from reaping import Account, now, rfc3339
 from terminal import Terminal
 from test_cli_jobs import LLAMA, TERMS, ended, has_lines, jobs, leave, placed, write
@@ -192,3 +193,25 @@ def test_a_watched_gang_is_one_row(account: Account) -> None:
     assert (row["instance"], row["members"], row["instance_type"]) == (INSTANCES[0], INSTANCES[1:], "g6.12xlarge")
     assert (row["gpu"]["percent"], row["step"], row["usd_per_hour"]) == (97.0, 120, 7.0)
     assert "4 × g6.12xlarge" in curfew(account.environment(COLUMNS="250"), "watch", "--once").out
+
+
+def test_the_doctor_launches_two_in_dry_runs_alone(account: Account) -> None:
+    stack = deploy(account)
+    assert all(one["check"] != "gang" for one in doctor(stack).json()["checks"]) and account.aws.calls("ec2:RunInstances") == []
+
+    def check() -> dict[str, Any]:
+        [check] = [one for one in doctor(stack, "--gang").json()["checks"] if one["check"] == "gang"]
+        return check
+
+    account.aws.set_quota("L-3819A6DF", 0)
+    checked = check()
+    [finding] = checked["findings"]
+    assert checked["state"] == "ok" and "of L-3819A6DF to be replaced after a warning without waiting; 0 are granted" in finding["found"], checked
+    for action in ("ec2:RunInstances", "ec2:CreateSecurityGroup"):
+        [call] = account.aws.calls(action)
+        assert call["status"] == 412, "EC2 would have carried it out"
+    ec2 = account.aws.client("ec2")
+    assert ec2.describe_instances()["Reservations"] == [] and [one["GroupName"] for one in ec2.describe_security_groups()["SecurityGroups"]] == ["default"]
+    account.aws.fault("ec2:RunInstances", "access_denied", times=None)
+    denied = check()
+    assert denied["state"] == "unknown" and any("ec2:RunInstances" in one["remedy"] for one in denied["findings"]), denied

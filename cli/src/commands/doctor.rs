@@ -4,6 +4,7 @@
 
 mod account;
 mod deployment;
+mod gang;
 mod permissions;
 pub(super) mod section;
 mod show;
@@ -41,6 +42,9 @@ pub(crate) struct Doctor {
     /// Check also what this user or role may write that only Curfew should; may be repeated
     #[arg(long = "principal", value_name = "ARN")]
     principals: Vec<String>,
+    /// Check also, by dry runs, whether EC2 would launch two GPU machines together, as of a job on several machines
+    #[arg(long)]
+    gang: bool,
 }
 
 #[derive(Serialize)]
@@ -83,6 +87,10 @@ impl Doctor {
             permissions,
             roles,
         ];
+        if self.gang {
+            let quotas = account.sections.iter().find_map(|section| section.quotas.as_deref()).unwrap_or_default();
+            sections.push(Box::pin(gang::check(context, &deployed, &judged, quotas)).await);
+        }
         sections.extend(account.sections);
         let found = stack.as_ref().ok().map(|stack| stack.stack.as_str());
         if context.global.json {

@@ -2,7 +2,7 @@
 
 mod answer;
 mod container;
-mod estimate;
+pub(super) mod estimate;
 mod inputs;
 mod role;
 mod show;

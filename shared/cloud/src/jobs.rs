@@ -2,10 +2,10 @@
 //!
 //! Nothing here decides: `jobs` ranks pools, interprets refusals and terminates machines.
 
-mod groups;
+pub(crate) mod groups;
 mod home;
 mod image;
-mod launch;
+pub(crate) mod launch;
 mod machine;
 pub(crate) mod pools;
 pub(crate) mod quotas;

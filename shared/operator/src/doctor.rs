@@ -5,6 +5,7 @@
 pub mod alarms;
 pub mod channels;
 pub mod configuration;
+pub mod gang;
 pub mod partition;
 pub mod permissions;
 pub mod quotas;

@@ -2,10 +2,11 @@
 //!
 //! **Never tried on AWS.** The codes of errors are those of the EC2 API reference, "Error codes for the Amazon EC2 API".
 
-mod security;
+pub(crate) mod security;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
+use aws_sdk_ec2::operation::create_placement_group::builders::CreatePlacementGroupFluentBuilder;
 use aws_sdk_ec2::operation::describe_security_groups::builders::DescribeSecurityGroupsFluentBuilder;
 use aws_sdk_ec2::types::{Filter, PlacementStrategy, ResourceType, SecurityGroup, Tag};
 use jobs::{GroupKey, JobId, ListedGroup};
@@ -20,7 +21,7 @@ use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 
-const CREATE_PLACEMENT_GROUP: &str = "ec2:CreatePlacementGroup";
+pub(crate) const CREATE_PLACEMENT_GROUP: &str = "ec2:CreatePlacementGroup";
 const DELETE_PLACEMENT_GROUP: &str = "ec2:DeletePlacementGroup";
 const DESCRIBE_PLACEMENT_GROUPS: &str = "ec2:DescribePlacementGroups";
 const DELETE_SECURITY_GROUP: &str = "ec2:DeleteSecurityGroup";
@@ -31,9 +32,7 @@ const NAMES: &str = "curfew-*";
 
 pub(super) async fn ensure_placement_group(aws: &Aws, group: &GroupOrder<'_>) -> Result<(), CallError> {
     let ec2 = aws.ec2(group.region);
-    let call = ec2.create_placement_group().group_name(group.name).strategy(PlacementStrategy::Cluster);
-    let made = call.tag_specifications(tagged(ResourceType::PlacementGroup, group.tags)).send().await;
-    let Err(error) = made else { return Ok(()) };
+    let Err(error) = placement_group_request(&ec2, group).send().await else { return Ok(()) };
     let refused = call_error(CREATE_PLACEMENT_GROUP, group.region, &error);
     if error.code() != Some("InvalidPlacementGroup.Duplicate") {
         return Err(refused);
@@ -44,6 +43,11 @@ pub(super) async fn ensure_placement_group(aws: &Aws, group: &GroupOrder<'_>) ->
         // EC2 does not show yet what was made a moment ago.
         None => Err(CallError { kind: CallErrorKind::Unanswered, ..refused }),
     }
+}
+
+pub(crate) fn placement_group_request(ec2: &Client, group: &GroupOrder<'_>) -> CreatePlacementGroupFluentBuilder {
+    let call = ec2.create_placement_group().group_name(group.name).strategy(PlacementStrategy::Cluster);
+    call.tag_specifications(tagged(ResourceType::PlacementGroup, group.tags))
 }
 
 /// A group of that name may be a person's.

@@ -29,7 +29,7 @@ use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 
-const RUN_INSTANCES: &str = "ec2:RunInstances";
+pub(crate) const RUN_INSTANCES: &str = "ec2:RunInstances";
 /// Hops that the token of the instance metadata may take. A container with a network of its own is the second (EC2 user guide, "Use the
 /// Instance Metadata Service to access instance metadata").
 const fn hop_limit(may_read_metadata: bool) -> i32 {
@@ -98,7 +98,8 @@ pub(super) async fn launch(aws: &Aws, order: &LaunchOrder<'_>) -> Result<LaunchR
     })
 }
 
-fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
+/// The request of a launch, with all that it says to EC2.
+pub(crate) fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let LaunchRequest { token, candidate, image, .. } = order.launch;
     // All of them, or none.
     let nodes = i32::from(order.terms.gpu.nodes);

@@ -5,6 +5,7 @@
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_ec2::operation::create_security_group::builders::CreateSecurityGroupFluentBuilder;
 use aws_sdk_ec2::types::{IpPermission, ResourceType, SecurityGroup, UserIdGroupPair};
 use jobs::{GroupKey, VpcGroups};
 use model::id::{Region, ResourceId};
@@ -16,7 +17,7 @@ use crate::error::{CallError, CallErrorKind, call_error};
 use crate::jobs::launch::tagged;
 use crate::observe::filter;
 
-const CREATE_SECURITY_GROUP: &str = "ec2:CreateSecurityGroup";
+pub(crate) const CREATE_SECURITY_GROUP: &str = "ec2:CreateSecurityGroup";
 const AUTHORIZE_INGRESS: &str = "ec2:AuthorizeSecurityGroupIngress";
 const AUTHORIZE_EGRESS: &str = "ec2:AuthorizeSecurityGroupEgress";
 const REVOKE_EGRESS: &str = "ec2:RevokeSecurityGroupEgress";
@@ -67,9 +68,17 @@ async fn find(ec2: &Client, group: &GroupOrder<'_>, vpc: &ResourceId) -> Result<
 }
 
 async fn create(ec2: &Client, group: &GroupOrder<'_>, vpc: &ResourceId) -> Result<(), CallError> {
-    let call = ec2.create_security_group().group_name(group.name).description(DESCRIPTION).vpc_id(vpc.as_str());
-    let made = call.tag_specifications(tagged(ResourceType::SecurityGroup, group.tags)).send().await;
+    let made = security_group_request(ec2, group, vpc).send().await;
     accept(CREATE_SECURITY_GROUP, group.region, "InvalidGroup.Duplicate", made)
+}
+
+pub(crate) fn security_group_request(
+    ec2: &Client,
+    group: &GroupOrder<'_>,
+    vpc: &ResourceId,
+) -> CreateSecurityGroupFluentBuilder {
+    let call = ec2.create_security_group().group_name(group.name).description(DESCRIPTION).vpc_id(vpc.as_str());
+    call.tag_specifications(tagged(ResourceType::SecurityGroup, group.tags))
 }
 
 /// Adds what lacks, and takes away that it may reach every address, which EC2 gives each new group: the job's own groups say what it may reach.

@@ -133,3 +133,36 @@ async fn a_placement_group_that_ec2_does_not_know_yet_is_asked_for_again() {
     assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
     assert!(calls.said()[0].contains("Placement.GroupName=curfew-a-0123abcd-1"), "{:?}", calls.said());
 }
+
+#[cfg(feature = "operator")]
+#[tokio::test]
+async fn a_dry_run_asks_for_what_a_launch_needs_and_tells_what_is_refused() {
+    let network = CandidateNetwork {
+        vpc: Some("vpc-1".into()),
+        is_clustered: true,
+        interfaces: vec![NetworkInterface { card: 0, device: 0, kind: InterfaceKind::Efa }],
+        ..CandidateNetwork::default()
+    };
+    let (aws, calls) = aws(|call| match call.name.as_str() {
+        "CreatePlacementGroup" => ReplayAnswer::error("PlacementGroupLimitExceeded", "there are 500"),
+        _ => ReplayAnswer::error_of(412, "DryRunOperation", "Request would have succeeded, but DryRun flag is set."),
+    });
+    let (mut launch, mut terms) = (spot(), terms(MachineSpec::default()));
+    terms.gpu.nodes = 2;
+    launch.candidate.network = Some(Box::new(network));
+    let order = LaunchOrder { launch: &launch, terms: &terms, tags: &Tags::new(), user_data: "", profile: None };
+    let id = jobs::JobId { team: "vision".into(), job: "curfew-doctor-00000000".to_owned() };
+    let job = jobs::Job::submitted(id, None, terms.clone(), launch.ends_at);
+    let config = model::config::Config::default();
+    let refused = crate::operator::dry_run_gang(&aws, &job, &order, &config).await;
+    assert_eq!(refused.iter().map(|error| error.call).collect::<Vec<_>>(), ["ec2:CreatePlacementGroup"]);
+    let all = calls.recorded();
+    let names: Vec<_> = all.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!(names, ["CreateSecurityGroup", "CreatePlacementGroup", "RunInstances"]);
+    for call in &all {
+        assert!(call.parameters.iter().any(|one| one == "DryRun=true"), "{call:?}");
+    }
+    for parameter in ["MinCount=2", "NetworkInterface.1.InterfaceType=efa"] {
+        assert!(all[2].parameters.iter().any(|one| one == parameter), "{parameter}: {all:?}");
+    }
+}
