@@ -41,6 +41,9 @@ pub(crate) async fn run(agent: &Arc<Agent>) {
         "node {} of {}: {} at {} ({}), {} GPUs, {} EFA cards",
         seat.node, seat.launch.nodes, member.instance, member.address, member.interface, member.gpus, member.efa_cards
     ));
+    if member.efa_cards > 0 {
+        agent.log.watch_for(driver::NCCL_USES_TCP);
+    }
     let heartbeats = tokio::spawn(heartbeat::beat(Arc::clone(agent)));
     let mut driver = GangDriver::new(agent, seat);
     let why = Box::pin(driver.run()).await;

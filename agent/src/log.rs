@@ -4,6 +4,7 @@
 
 mod lines;
 mod outlet;
+mod watch;
 
 use std::collections::VecDeque;
 use std::io::{PipeReader, Read};
@@ -15,6 +16,7 @@ use outlet::LogOutput;
 use store::{LOG_PARTS_MAX, LogPart, LogTail};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
+use watch::TextWatch;
 
 use crate::world::now;
 
@@ -60,6 +62,7 @@ struct LogBuffer {
     /// `true` if the log of an earlier start of this attempt was read.
     resumes: bool,
     lines: LineOrder,
+    watch: Option<TextWatch>,
 }
 
 impl Log {
@@ -169,9 +172,22 @@ impl Log {
         self.has_grown.notified().await;
     }
 
+    /// Looks for a text in what the command writes from now on.
+    pub(crate) fn watch_for(&self, text: &'static str) {
+        self.locked().watch = Some(TextWatch::new(text));
+    }
+
+    /// Returns `true` once, if the command has written that text.
+    pub(crate) fn take_watched_text(&self) -> bool {
+        self.locked().watch.take_if(|watch| watch.is_found).is_some()
+    }
+
     /// Writes output of the command.
     fn write(&self, bytes: &[u8]) {
         let mut buffer = self.locked();
+        if let Some(watch) = &mut buffer.watch {
+            watch.look_at(bytes);
+        }
         let bytes = buffer.lines.add_output(bytes);
         self.append(&mut buffer, &bytes);
     }
@@ -237,8 +253,8 @@ impl LogBuffer {
     }
 
     fn continue_after(&mut self, earlier: LogTail) {
-        let lines = std::mem::take(&mut self.lines);
-        let own = std::mem::replace(self, Self { resumes: true, lines, ..Self::default() });
+        let (lines, watch) = (std::mem::take(&mut self.lines), self.watch.take());
+        let own = std::mem::replace(self, Self { resumes: true, lines, watch, ..Self::default() });
         // As far as its metadata can be true.
         self.begin = earlier.start.min(PARTS_BYTES_MAX * 1024);
         self.written = self.begin;
@@ -277,6 +293,21 @@ mod tests {
 
     fn text(buffer: &LogBuffer) -> String {
         String::from_utf8(buffer.tail().bytes).unwrap()
+    }
+
+    #[test]
+    fn only_the_command_s_output_is_watched() {
+        let output = LogOutput::to(Err::<File, _>(std::io::ErrorKind::NotFound.into()));
+        let log = Log { output, ..Log::new() };
+        log.write(b"NET/Socket\n");
+        log.watch_for("NET/Socket");
+        log.write_line("NET/Socket");
+        assert!(!log.take_watched_text());
+        log.write(b"NCCL INFO NET/So");
+        log.continue_after(LogTail { start: 0, bytes: b"NET/Socket".to_vec(), stored: 0, parts: 0 });
+        assert!(!log.take_watched_text());
+        log.write(b"cket : Using [0]ens5\n");
+        assert!(log.take_watched_text() && !log.take_watched_text());
     }
 
     #[test]

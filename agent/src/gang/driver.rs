@@ -42,6 +42,9 @@ const FAILING_MAX: SignedDuration = SignedDuration::from_secs(30);
 /// An order that is earlier by less is the same.
 const ORDER_TOLERANCE: Duration = Duration::from_millis(200);
 
+/// NCCL prints it where it uses TCP, with `NCCL_DEBUG=INFO`. Another program may print it as well.
+pub(super) const NCCL_USES_TCP: &str = "NET/Socket";
+
 /// Acts without a pause. More of them in a row are a mistake, which must not cost a call each millisecond.
 const ACTS_MAX: u32 = 30;
 
@@ -134,6 +137,7 @@ impl<'a> GangDriver<'a> {
             changes.mark_unchanged();
             self.observe_cause();
             self.observe_work().await;
+            self.warn_of_tcp();
             if let Some(fenced) = self.agent.end_cause().filter(|cause| cause.reason == ExitReason::Fenced) {
                 return fenced.why;
             }

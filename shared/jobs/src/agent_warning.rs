@@ -50,6 +50,8 @@ pub enum AgentWarningKind {
     LostAtSignal,
     /// The command has ended, and left processes behind that were killed.
     LeftRunning,
+    /// The log says that NCCL uses TCP, on a machine with EFA.
+    NoEfa,
     /// A GPU of the machine does not work.
     Gpu,
     /// Nobody uses the box, so it ends soon.
@@ -82,6 +84,7 @@ impl AgentWarningKind {
             Self::Stalled => "stalled",
             Self::LostAtSignal => "lost-at-signal",
             Self::LeftRunning => "left-running",
+            Self::NoEfa => "no-efa",
             Self::Gpu => "gpu",
             Self::BoxIdle => "box-idle",
             Self::BoxUnknown => "box-unknown",
@@ -265,7 +268,7 @@ mod tests {
     fn a_kind_has_a_name_and_an_unknown_one_is_another() {
         use AgentWarningKind::{
             AmbiguousStep, Broken, Damaged, Directory, Disk, Gpu, LeftOut, LeftRunning, LostAtSignal, NoCheckpoint,
-            NotKept, NotPruned, Other, Overtaken, Stalled, TooLarge,
+            NoEfa, NotKept, NotPruned, Other, Overtaken, Stalled, TooLarge,
         };
         for kind in [
             Damaged,
@@ -281,6 +284,7 @@ mod tests {
             Stalled,
             LostAtSignal,
             LeftRunning,
+            NoEfa,
             Gpu,
             Broken,
             Other,

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use jobs::ExitReason;
 use jobs::node_gang::{BEFORE_NOTICE, NodeEnded, NodeReady, OwnEnding};
+use jobs::{AgentWarningKind, ExitReason};
 use model::moment::after;
 
 use super::super::node_work::{CommandEnd, RoundOutcome, RunningRound};
-use super::{Activity, GangDriver, SETTLE_TIME, Saving};
+use super::{Activity, GangDriver, NCCL_USES_TCP, SETTLE_TIME, Saving};
 use crate::agent::StartError;
 use crate::world::{left_until, now};
 
@@ -65,6 +65,19 @@ impl GangDriver<'_> {
                 _ => {}
             },
             _ => {}
+        }
+    }
+
+    /// Tells the owner once that the log has the word of NCCL for TCP.
+    pub(super) fn warn_of_tcp(&self) {
+        if self.agent.log.take_watched_text() {
+            let cards = self.seat.member.efa_cards;
+            let cards = if cards == 1 { "1 card".to_owned() } else { format!("{cards} cards") };
+            let words = format!(
+                "the log has {NCCL_USES_TCP}, which NCCL prints where it uses TCP, though the machine has {cards} with EFA: where it uses EFA it prints NET/OFI"
+            );
+            self.agent.log.write_line(&words);
+            self.agent.warn_owner(AgentWarningKind::NoEfa, &words);
         }
     }
 
