@@ -215,3 +215,28 @@ def test_the_doctor_launches_two_in_dry_runs_alone(account: Account) -> None:
     account.aws.fault("ec2:RunInstances", "access_denied", times=None)
     denied = check()
     assert denied["state"] == "unknown" and any("ec2:RunInstances" in one["remedy"] for one in denied["findings"]), denied
+
+
+def test_an_earlier_attempt_has_its_end_and_what_each_machine_did_twice(account: Account) -> None:
+    """The state names only the newest launch; that of an earlier one is found by what its nodes have left."""
+    stray = f"{LLAMA}/1/fedcba9876543210"
+    account.put(f"attempts/{stray}/member/0.json", b"{}")
+    account.put(f"attempts/{LLAMA}/1/{LAUNCH}/round/0.json", b"{}")
+    for node in range(4):
+        log_of(account, node, f"node {node}\n")
+        beat(account, node, unsaved_seconds=600, steps_per_hour=300.0)
+        exit_of(account, node, "failed" if node == 3 else "stopped", 7 if node == 3 else None, 10)
+    now_running = {"attempt": 2, "launch": "00112233aabbccdd", "instance": INSTANCES[0], "members": INSTANCES[1:]}
+    write(
+        account,
+        LLAMA,
+        {"state": "running", "of": placed(**now_running)},
+        terms=TERMS_OF_GANG,
+        attempt=2,
+        machines=2,
+        used={"seconds": 10_000, "usd": 1.0},
+    )
+    whole = logs(account, "llama", "--whole").fine().out
+    assert "[curfew] attempt 1: node 3, exit code 7 at 12:10:03 (nodes 0, 1, 2 were ended by Curfew)\n" in whole, whole
+    [row] = curfew(account.environment(), "report", "--json").json()["jobs"]
+    assert (row["job"], row["repeated"]) == (LLAMA, {"seconds": 4 * 600, "steps": 50})

@@ -432,6 +432,8 @@ ACCESS: list[tuple[str, ...]] = [
     (f"jobs/{LIVES}/cancel.json", "", "", "", "", "r", "r", "", "r", "r"),
     (f"attempts/{LIVES}/head.json", "", "", "", "", "r", "", "", "rw", "rw"),
     (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "", "r", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/0123456789abcdef/beat/0.json", "", "", "", "", "r", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/0123456789abcdef/exit/0.json", "", "", "", "", "r", "", "", "rw", "rw"),
     (f"attempts/{LIVES}/1/log", "", "", "", "", "r", "", "", "rw", "rw"),
     ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "", "r", "", "", "rw", ""),
     ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "", "r", "", "", "rw", ""),

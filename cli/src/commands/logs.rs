@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::SignedDuration;
-use jobs::node_gang::{GangListing, NODES_MAX, Node};
+use jobs::node_gang::{GangLaunch, GangListing, NODES_MAX, Node};
 use jobs::{Job, JobId, JobOverview, Phase, describe_attempt_end};
 use serde::Serialize;
 use store::{JobDocuments as _, LogName, LogTail, MachineDocument, MachineDocuments as _, Store, StoreError};
@@ -142,9 +142,7 @@ async fn print_whole(
             printed.finish();
         }
         if job.terms.is_gang() {
-            let gang =
-                newest_gang(job).filter(|gang| gang.attempt == attempt && !matches!(job.phase, Phase::Running(_)));
-            if let Some(gang) = gang {
+            if let Some(gang) = find_ended_gang(store, job, attempt).await? {
                 print_ends(attempt, &describe_gang_end(store, &gang).await?);
             }
             continue;
@@ -159,6 +157,16 @@ async fn print_whole(
         }
     }
     Ok(if is_any { CommandStatus::Success } else { report_no_log(job) })
+}
+
+/// The gang of an attempt that is over; `None` where it runs, or left nothing.
+async fn find_ended_gang(store: &Store, job: &Job, attempt: u32) -> Result<Option<GangLaunch>, StoreError> {
+    match newest_gang(job).filter(|gang| gang.attempt == attempt) {
+        Some(_) if matches!(job.phase, Phase::Running(_)) => Ok(None),
+        Some(gang) => Ok(Some(gang)),
+        // The state names only the newest machines.
+        None => store.find_gang(&job.job, attempt, job.terms.gpu.nodes).await,
+    }
 }
 
 fn print_ends(attempt: u32, lines: &[String]) {

@@ -38,7 +38,9 @@ pub use documents::{
     says_peer_is_gone,
 };
 pub use environment::{NodeEnvironment, node_variables};
-pub use keys::{GangDocument, GangLaunch, node_log_key, node_log_part_key, node_manifest_key, node_outputs_folder};
+pub use keys::{
+    GangDocument, GangLaunch, launches_folder, node_log_key, node_log_part_key, node_manifest_key, node_outputs_folder,
+};
 pub use listing::{DocumentSight, GangListing, GangRoundListing, Listed};
 pub use manifest::{MetadataShards, NodeManifest, PART_RECORDS_MAX};
 pub use nodes::{NodeHeartbeats, NodeOverview, describe_node_exit, first_failed_node, merge_node_heartbeats};

@@ -17,6 +17,8 @@ use crate::sums::{in_parentheses, omissions};
 pub struct AttemptRecord {
     /// `true` if no later attempt followed: then none of its work was repeated yet.
     pub is_latest: bool,
+    /// Number of its machines.
+    pub nodes: u8,
     /// Running time of its command since its newest checkpoint.
     pub unsaved_seconds: u64,
     pub steps_per_hour: Option<f64>,
@@ -24,11 +26,11 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
-    /// Reads the attempt's last heartbeat. An agent of an earlier version does not report its unsaved time.
+    /// Reads the attempt's last heartbeat; of several machines that of all together. An agent of an earlier version does not report its unsaved time.
     #[must_use]
-    pub fn new(heartbeat: Heartbeat, is_latest: bool) -> Self {
+    pub fn new(heartbeat: Heartbeat, is_latest: bool, nodes: u8) -> Self {
         let Heartbeat { unsaved_seconds, steps_per_hour, gpus, .. } = heartbeat;
-        Self { is_latest, unsaved_seconds: unsaved_seconds.unwrap_or_default(), steps_per_hour, gpus }
+        Self { is_latest, nodes, unsaved_seconds: unsaved_seconds.unwrap_or_default(), steps_per_hour, gpus }
     }
 }
 
@@ -45,6 +47,7 @@ pub(crate) fn load_of(
 /// Work that was done twice because a machine was lost after its newest checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RepeatedWork {
+    /// Time of all machines together.
     pub seconds: u64,
     /// Repeated steps by the pace of each attempt; too few if an attempt never reported its pace.
     pub steps: u64,
@@ -53,10 +56,11 @@ pub struct RepeatedWork {
 impl RepeatedWork {
     /// `ran_seconds`: no machine has lost more than all of them ran, whatever one of them wrote.
     fn from_attempts(attempts: &[AttemptRecord], ran_seconds: u64) -> Self {
-        let mut repeated = Self::default();
+        let (mut repeated, mut left) = (Self::default(), ran_seconds);
         for attempt in attempts.iter().filter(|attempt| !attempt.is_latest) {
-            let seconds = attempt.unsaved_seconds.min(ran_seconds.saturating_sub(repeated.seconds));
-            repeated.seconds = repeated.seconds.saturating_add(seconds);
+            let seconds = attempt.unsaved_seconds.min(left);
+            left = left.saturating_sub(seconds);
+            repeated.seconds = repeated.seconds.saturating_add(seconds.saturating_mul(u64::from(attempt.nodes)));
             repeated.steps = repeated.steps.saturating_add(steps(seconds, attempt.steps_per_hour.unwrap_or_default()));
         }
         repeated
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     fn attempt(unsaved_seconds: u64, steps_per_hour: Option<f64>) -> AttemptRecord {
-        AttemptRecord { is_latest: false, unsaved_seconds, steps_per_hour, gpus: None }
+        AttemptRecord { is_latest: false, nodes: 1, unsaved_seconds, steps_per_hour, gpus: None }
     }
 
     fn check(attempts: &[AttemptRecord], ran_seconds: u64, seconds: u64, steps: u64) {
@@ -157,6 +161,9 @@ mod tests {
         check(&[], 100, 0, 0);
         check(&[attempt(600, Some(300.0)), attempt(300, None)], 10_000, 900, 50);
         check(&[AttemptRecord { is_latest: true, ..attempt(600, Some(300.0)) }], 10_000, 0, 0);
+        // Each machine of a gang did it twice, and all together did a step.
+        check(&[AttemptRecord { nodes: 4, ..attempt(600, Some(300.0)) }], 10_000, 2_400, 50);
+        check(&[AttemptRecord { nodes: 4, ..attempt(600, Some(300.0)) }, attempt(600, None)], 900, 2_700, 50);
     }
 
     #[test]

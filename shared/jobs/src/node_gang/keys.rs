@@ -33,11 +33,25 @@ pub enum GangDocument {
     Exit(Node),
 }
 
+/// The folder of all launches of an attempt, `attempts/<team>/<job>/<n>/`.
+#[must_use]
+pub fn launches_folder(job: &JobId, attempt: u32) -> String {
+    format!("{ATTEMPTS}{}/{attempt}/", path(job))
+}
+
 impl GangLaunch {
+    /// The launch of a folder below that of an attempt; `None` if it is none that Curfew made.
+    #[must_use]
+    pub fn from_folder(job: &JobId, attempt: u32, nodes: Node, folder: &str) -> Option<Self> {
+        let launch = folder.strip_prefix(&launches_folder(job, attempt))?.strip_suffix('/')?;
+        let gang = Self { job: job.clone(), attempt, launch: launch.to_owned(), nodes };
+        gang.is_valid().then_some(gang)
+    }
+
     /// The folder of its documents, `attempts/<team>/<job>/<n>/<launch>/`.
     #[must_use]
     pub fn folder(&self) -> String {
-        format!("{ATTEMPTS}{}/{}/{}/", path(&self.job), self.attempt, self.launch)
+        format!("{}{}/", launches_folder(&self.job, self.attempt), self.launch)
     }
 
     /// `true` if its launch is one that Curfew made, and its nodes are a gang.
@@ -169,6 +183,11 @@ mod tests {
             assert_eq!(gang.parse(&format!("{}{name}", gang.folder())), None, "{name}");
         }
         assert_eq!(gang.parse("attempts/a%2Fb/c-0123abcd/2/0123456789abcdee/stop.json"), None);
+        let found = |folder: &str| GangLaunch::from_folder(&gang.job, gang.attempt, gang.nodes, folder);
+        assert_eq!(found(&gang.folder()), Some(gang.clone()));
+        for other in ["attempts/a%2Fb/c-0123abcd/2/nodes/", "attempts/a%2Fb/c-0123abcd/3/0123456789abcdef/", "x/"] {
+            assert_eq!(found(other), None, "{other}");
+        }
         assert!(gang.is_valid() && !GangLaunch { nodes: 33, ..gang.clone() }.is_valid());
         assert!(!GangLaunch { launch: "0123456789ABCDEF".to_owned(), ..gang }.is_valid());
     }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::ledger::{Ledger, TimeSpan};
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
-use jobs::{Job, JobId, JobOverview};
+use jobs::node_gang::{NODES_MIN, Node, NodeHeartbeats, merge_node_heartbeats};
+use jobs::{Heartbeat, Job, JobId, JobOverview};
 use model::id::TeamName;
 use model::team_folder::decode_folder;
 use report::{AttemptRecord, StoredCheckpoints};
@@ -16,9 +17,11 @@ use crate::{JobDocuments as _, MachineDocuments as _, Store, StoreError};
 /// Jobs whose states are read: each is a call.
 const JOBS_MAX: usize = 5_000;
 
-/// Attempts whose heartbeats are read, of one job, the newest first, and of all jobs: each is a call.
+/// Attempts whose heartbeats are read, of one job, the newest first.
 const ATTEMPTS_OF_JOB_MAX: u32 = 100;
-const ATTEMPTS_MAX: usize = 10_000;
+
+/// Calls for the heartbeats of all attempts: one for a single machine, and for a gang one more than it has machines.
+const CALLS_MAX: usize = 10_000;
 
 const CHECKPOINTS: &str = "checkpoints/";
 
@@ -69,27 +72,48 @@ impl Store {
     /// An attempt without a heartbeat in the month belongs to another one. An untrusted document that cannot be believed does not count.
     async fn month_attempts(
         &self,
-        mut attempts: Vec<(JobId, u32, bool)>,
+        attempts: Vec<MonthAttempt>,
         month: TimeSpan,
         gaps: &mut Gaps,
     ) -> BTreeMap<String, Vec<AttemptRecord>> {
-        if attempts.len() > ATTEMPTS_MAX {
-            gaps.add(format!("of {} attempts the heartbeats of {ATTEMPTS_MAX} were read", attempts.len()));
-            attempts.truncate(ATTEMPTS_MAX);
+        let mut calls = 0_usize;
+        let read: Vec<&MonthAttempt> = attempts
+            .iter()
+            .take_while(|attempt| {
+                calls = calls.saturating_add(attempt.calls());
+                calls <= CALLS_MAX
+            })
+            .collect();
+        if read.len() < attempts.len() {
+            gaps.add(format!("of {} attempts the heartbeats of {} were read", attempts.len(), read.len()));
         }
-        let reads = attempts.into_iter().map(|(job, attempt, is_latest)| async move {
-            let read = self.read_heartbeat(&job, attempt).await;
-            (job, is_latest, read)
-        });
+        let reads = read.into_iter().map(|attempt| async move { (attempt, self.read_last_heartbeat(attempt).await) });
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
         let mut found: BTreeMap<String, Vec<AttemptRecord>> = BTreeMap::new();
-        while let Some((job, is_latest, read)) = reads.next().await {
-            let beat = gaps.keep("the heartbeat of an attempt", read).and_then(|read| read.into_parts().0);
-            if let Some(beat) = beat.filter(|beat| month.from <= beat.at && beat.at < month.to) {
-                found.entry(job.to_string()).or_default().push(AttemptRecord::new(beat.heartbeat, is_latest));
+        while let Some((attempt, read)) = reads.next().await {
+            let beat = gaps.keep("the heartbeat of an attempt", read).flatten();
+            if let Some((_, heartbeat)) = beat.filter(|(at, _)| month.from <= *at && *at < month.to) {
+                let record = AttemptRecord::new(heartbeat, attempt.is_latest, attempt.nodes);
+                found.entry(attempt.job.to_string()).or_default().push(record);
             }
         }
         found
+    }
+
+    /// The last heartbeat of an attempt, of a gang that of all its nodes together.
+    async fn read_last_heartbeat(&self, attempt: &MonthAttempt) -> Result<Option<(Timestamp, Heartbeat)>, StoreError> {
+        let MonthAttempt { job, attempt, nodes, .. } = attempt;
+        if *nodes < NODES_MIN {
+            let beat = self.read_heartbeat(job, *attempt).await?.into_parts().0;
+            return Ok(beat.map(|beat| (beat.at, beat.heartbeat)));
+        }
+        let Some(gang) = self.find_gang(job, *attempt, *nodes).await? else { return Ok(None) };
+        let mut beats = NodeHeartbeats::new();
+        for node in 0..*nodes {
+            let beat = self.read_node_heartbeat(&gang, node).await?.into_parts().0;
+            beats.extend(beat.map(|beat| (node, (beat.at, beat.heartbeat))));
+        }
+        Ok(merge_node_heartbeats(&beats))
     }
 
     /// Sizes of everything below `checkpoints/` now, from the list: no object is read.
@@ -123,9 +147,24 @@ impl Store {
     }
 }
 
-/// The newest attempts of a job, each with whether no later one followed it.
-fn attempts_of(job: &Job) -> impl Iterator<Item = (JobId, u32, bool)> + use<> {
-    let (id, latest) = (job.job.clone(), job.attempt);
+/// An attempt whose heartbeat is read.
+struct MonthAttempt {
+    job: JobId,
+    attempt: u32,
+    nodes: Node,
+    /// `true` if no later one followed it.
+    is_latest: bool,
+}
+
+impl MonthAttempt {
+    fn calls(&self) -> usize {
+        if self.nodes < NODES_MIN { 1 } else { usize::from(self.nodes).saturating_add(1) }
+    }
+}
+
+/// The newest attempts of a job.
+fn attempts_of(job: &Job) -> impl Iterator<Item = MonthAttempt> + use<> {
+    let (id, latest, nodes) = (job.job.clone(), job.attempt, job.terms.gpu.nodes);
     let first = latest.saturating_sub(ATTEMPTS_OF_JOB_MAX).saturating_add(1);
-    (first..=latest).map(move |attempt| (id.clone(), attempt, attempt == latest))
+    (first..=latest).map(move |attempt| MonthAttempt { job: id.clone(), attempt, nodes, is_latest: attempt == latest })
 }
