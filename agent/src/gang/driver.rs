@@ -104,7 +104,7 @@ impl<'a> GangDriver<'a> {
             Some(round) => {
                 let why = "the agent was restarted while the command ran".to_owned();
                 ending.get_or_insert(OwnEnding::Broken { why });
-                let ended = NodeEnded { code: None, at: now(), by_curfew: false };
+                let ended = NodeEnded { code: None, at: now(), by_curfew: false, is_peer_gone: false };
                 Activity::Ended { round, ended, saving: Saving::Done }
             }
             None => Activity::Idle,
@@ -314,7 +314,7 @@ impl<'a> GangDriver<'a> {
         self.is_ordered |= self.agent.end_cause().is_none();
         let why = match &self.listing.stop {
             Some(stop) => match stop.content.read() {
-                Some(stop) => format!("all nodes end because of node {}", stop.node),
+                Some(stop) => format!("all nodes end: {}", stop.why),
                 None => "all nodes end".to_owned(),
             },
             None => "the time of this attempt is over".to_owned(),

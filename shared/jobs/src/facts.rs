@@ -8,7 +8,7 @@ use model::instance::InstanceState;
 use model::rule::Rule;
 
 use super::boxes::{BoxFacts, ExtendRequest};
-use super::node_gang::GangSight;
+use super::node_gang::{GangReport, GangSight};
 use super::{
     CancelRequest, DependencyState, ExitRecord, Head, JobGroup, LaunchObstacle, MachineHold, QuotaCode, Ranking,
 };
@@ -26,6 +26,8 @@ pub struct JobFacts {
     pub machine: MachineSight,
     /// The machines of a gang, each by itself; `None` for a single machine, and where nobody has looked.
     pub gang: Option<GangSight>,
+    /// The words of its nodes about the end of the present attempt; `None` for a single machine, and where they were not read.
+    pub gang_report: Option<GangReport>,
     /// The tag of the machine of the present attempt that holds it, as far as anybody has looked.
     pub machine_hold: Option<MachineHold>,
     /// The rule by which `reap-instances` ended the machine, by its log.

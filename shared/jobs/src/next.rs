@@ -10,6 +10,7 @@ mod dependencies;
 mod groups;
 mod launch;
 mod limits;
+mod loss;
 mod no_capacity;
 mod over;
 mod place;

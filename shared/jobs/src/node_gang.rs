@@ -22,6 +22,7 @@ mod keys;
 mod listing;
 mod manifest;
 mod nodes;
+mod report;
 mod restore;
 mod result;
 mod rounds;
@@ -44,6 +45,7 @@ pub use keys::{
 pub use listing::{DocumentSight, GangListing, GangRoundListing, Listed};
 pub use manifest::{MetadataShards, NodeManifest, PART_RECORDS_MAX};
 pub use nodes::{NodeHeartbeats, NodeOverview, describe_node_exit, first_failed_node, merge_node_heartbeats};
+pub use report::{FirstFailure, GangReport};
 pub use restore::{RestorePlan, RestoreScope, restore_plan};
 pub use result::{gang_exit, gang_result};
 pub use shards::{METADATA_BYTES_MAX, SHARDS_MAX, scan_metadata};
@@ -70,6 +72,9 @@ pub const UNWARNED_TIME: SignedDuration = SignedDuration::from_secs(150);
 
 /// Time from a stop after a failure or a loss to SIGKILL: a command that is blocked in a collective cannot save.
 pub const FAILED_TIME: SignedDuration = SignedDuration::from_secs(30);
+
+/// Longest time from a stop after a failure or a loss to the exits of all nodes: SIGKILL comes after half of it.
+const EXITS_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A warned node ends so much before the moment that AWS said.
 pub const BEFORE_NOTICE: SignedDuration = SignedDuration::from_secs(5);

@@ -297,7 +297,7 @@ impl World {
                 launch.member(node).work = NodeWork::Running { round };
             }
             GangStep::EndCommand { round } => {
-                let ended = NodeEnded { code: None, at: at(0, 0), by_curfew: true };
+                let ended = NodeEnded { code: None, at: at(0, 0), by_curfew: true, is_peer_gone: false };
                 launch.member(node).work = NodeWork::Ended { round, ended, is_saved: true };
             }
             GangStep::WriteEnded { round, ended } => {
@@ -313,7 +313,7 @@ impl World {
                 let member = launch.member(node);
                 member.work = match member.work {
                     NodeWork::Running { round } => {
-                        let ended = NodeEnded { code: Some(0), at: at(0, 0), by_curfew: true };
+                        let ended = NodeEnded { code: Some(0), at: at(0, 0), by_curfew: true, is_peer_gone: false };
                         NodeWork::Ended { round, ended, is_saved: false }
                     }
                     _ => NodeWork::Idle,
@@ -467,7 +467,7 @@ impl Model for GangModel {
                 world.faults += u8::from(is_first);
                 let member = world.launches[number].member(node);
                 let NodeWork::Running { round } = member.work else { return None };
-                let ended = NodeEnded { code: Some(code), at: at(0, 0), by_curfew: false };
+                let ended = NodeEnded { code: Some(code), at: at(0, 0), by_curfew: false, is_peer_gone: false };
                 member.work = NodeWork::Ended { round, ended, is_saved: false };
             }
             Action::Upload(number, node) => world.launches[number].member(node).parts += 1,
@@ -482,7 +482,7 @@ impl Model for GangModel {
                 member.pending = None;
                 match member.work {
                     NodeWork::Running { round } => {
-                        let ended = NodeEnded { code: None, at: at(0, 0), by_curfew: false };
+                        let ended = NodeEnded { code: None, at: at(0, 0), by_curfew: false, is_peer_gone: false };
                         member.work = NodeWork::Ended { round, ended, is_saved: true };
                         member.ending.get_or_insert(OwnEnding::Broken { why: String::new() });
                     }

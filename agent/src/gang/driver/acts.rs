@@ -136,7 +136,7 @@ impl GangDriver<'_> {
             running.kill();
             let end = running.task.result().await;
             let (code, at) = end.map_or_else(|| (None, crate::world::now()), |end| (end.code(), end.at));
-            let ended = NodeEnded { code, at, by_curfew: true };
+            let ended = NodeEnded { code, at, by_curfew: true, is_peer_gone: false };
             self.activity = Activity::Ended { round, ended, saving: Saving::Done };
         }
         Flow::Again
@@ -215,13 +215,18 @@ impl GangDriver<'_> {
     }
 
     fn explain(&self, exit: NodeExit) -> NodeExit {
-        let log = self.agent.log.tail().bytes;
-        let end = log.get(log.len().saturating_sub(LOG_END_BYTES)..).unwrap_or_default();
         let is_own_failure = exit.reason == NodeExitReason::Failed && exit.code.is_some();
-        let is_peer_gone = is_own_failure && says_peer_is_gone(&String::from_utf8_lossy(end));
+        let is_peer_gone = is_own_failure && self.says_peer_is_gone();
         let notes = [exit.why.as_str(), self.explanation.as_str()];
         let why: Vec<&str> = notes.into_iter().filter(|why| !why.is_empty()).collect();
         NodeExit { is_peer_gone, why: clean_machine_text(&why.join("; ")), ..exit }
+    }
+
+    /// Returns `true` if the end of the command's log says that a peer is gone.
+    pub(super) fn says_peer_is_gone(&self) -> bool {
+        let log = self.agent.log.tail().bytes;
+        let end = log.get(log.len().saturating_sub(LOG_END_BYTES)..).unwrap_or_default();
+        says_peer_is_gone(&String::from_utf8_lossy(end))
     }
 
     async fn write_result(&self, result: &HeadResult) -> Result<Flow, StoreError> {

@@ -120,7 +120,10 @@ impl GangDriver<'_> {
     fn take_ended(&mut self, round: u32, running: RunningRound, end: Option<CommandEnd>) -> Activity {
         let at = end.as_ref().map_or_else(now, |end| end.at);
         let by_curfew = end.as_ref().is_none_or(CommandEnd::is_by_curfew);
-        let ended = NodeEnded { code: end.as_ref().and_then(CommandEnd::code), at, by_curfew };
+        let code = end.as_ref().and_then(CommandEnd::code);
+        let ended = NodeEnded { code, at, by_curfew, is_peer_gone: false };
+        let is_peer_gone = ended.failed() && code.is_some() && self.says_peer_is_gone();
+        let ended = NodeEnded { is_peer_gone, ..ended };
         let Some(end) = end else {
             self.take_panic();
             return Activity::Ended { round, ended, saving: Saving::Incomplete };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::boxes::{BoxFacts, BoxReport, ExtendRequest};
-use jobs::node_gang::{GangSight, gang_sight, previous_gang_sight};
+use jobs::node_gang::{GangReport, GangSight, gang_sight, previous_gang_sight};
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
     JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
@@ -72,6 +72,8 @@ pub(super) struct KnownDocuments {
     box_report: Option<(u32, BoxReport)>,
     pub(super) heartbeat: Option<(u32, Option<Timestamp>)>,
     pub(super) exit: Option<(u32, Option<ExitRecord>)>,
+    /// The words of the nodes of a gang, with the attempt.
+    pub(super) gang_report: Option<(u32, GangReport)>,
     /// The attempt whose command runs, by the heartbeat.
     pub(super) command_runs: Option<u32>,
     /// The agent's warnings, by attempt.
@@ -149,6 +151,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
             machine,
             gang,
+            gang_report: known.gang_report.clone().filter(|(attempt, _)| is_current(attempt)).map(|(_, report)| report),
             machine_hold: machine_hold.or(held_at_warning),
             reaped,
             previous_attempt,

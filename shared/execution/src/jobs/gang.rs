@@ -1,7 +1,7 @@
 //! Documents of the machines of a gang, for decisions that know one machine.
 
 use futures::future::join_all;
-use jobs::node_gang::{GangLaunch, GangListing, Node, gang_exit};
+use jobs::node_gang::{GangLaunch, GangListing, GangReport, Node, gang_exit};
 use jobs::{AgentWarning, AgentWarningKind, ExitReason, Heartbeat, HeartbeatSigns};
 use ports::{JobCloud, MachineDocument, ReceivedHeartbeat};
 
@@ -21,6 +21,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let broken = exit.iter().filter(|exit| exit.reason == ExitReason::Broken);
         known.warnings.extend(broken.map(|exit| (attempt, AgentWarning::new(AgentWarningKind::Broken, &exit.why))));
         known.exit = Some((attempt, exit));
+        known.gang_report = Some((attempt, GangReport::from_listing(gang, &listing, self.now())));
         known.heartbeat = Some((attempt, listing.oldest_sign(gang.nodes)));
         let reads =
             listing.beats.keys().map(|node| async { (*node, self.run.store.read_node_heartbeat(gang, *node).await) });

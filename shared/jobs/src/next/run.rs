@@ -7,6 +7,7 @@ use model::moment::before;
 use model::rule::Rule;
 
 use super::limits::{TimeLeft, after, latest_end, use_up};
+use super::loss::{describe_loss, describe_lost_node, name_gone};
 use super::place::{self, RANKING_IS_OLD_AFTER};
 use super::{ABSENT_AFTER, JobDecision, boxes, deadline, is_going, launch, note, over, spot_return, stay};
 use crate::facts::BY_HAND;
@@ -23,7 +24,8 @@ const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 /// Explanation for a machine that Curfew ends by its tag, earlier than it had written there.
 const MOVED: &str = "that is earlier than at its launch, so a person has changed the tag";
 
-/// Time from the loss of one machine of a gang to the termination of the others: they are told in seconds, save for 150 seconds, and close for 10.
+/// Longest time from the loss of one machine of a gang to the termination of the others: they are told in seconds, save for 150 seconds, and close for
+/// 10. Where they have said that nothing is saved, it is shorter.
 const GANG_SAVES_IN: SignedDuration = SignedDuration::from_mins(3);
 
 /// Clocks differ: what ends so shortly before its time, ends because of it.
@@ -142,7 +144,9 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     if let Some(why) = nothing_left(&job, placed, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
-    let why = format!("{} {}; it is terminated before it is replaced", placed.name_instances(), lost.describe());
+    let lost_node = describe_lost_node(placed, lost, facts);
+    let why = lost_node.unwrap_or_else(|| format!("{} {}", placed.name_instances(), lost.describe()));
+    let why = format!("{why}; it is terminated before it is replaced");
     let noted = note(&job, TransitionKind::Ended(placed.instance.clone()), why);
     job.phase = Phase::Interrupted(MachineReplacement { machine: placed.clone(), lost, since: now });
     (job, vec![noted, Effect::Terminate(placed.clone())])
@@ -274,8 +278,10 @@ pub(super) fn interrupted(
     if let Some(why) = nothing_left(&job, machine, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
-    // Those that are left save what they have, as their agents tell each other.
-    let is_saving = is_any_left && replacing.lost.may_save() && now.duration_since(replacing.since) < GANG_SAVES_IN;
+    // Those that are left save what they have, as their agents tell each other, and say since when they cannot.
+    let saves_until = facts.gang_report.as_ref().and_then(|report| report.saves_until);
+    let has_time = now.duration_since(replacing.since) < GANG_SAVES_IN && saves_until.is_none_or(|until| now < until);
+    let is_saving = is_any_left && replacing.lost.may_save() && has_time;
     if !facts.may_act || facts.answer.is_some() || is_saving {
         return (job, Vec::new());
     }
@@ -294,22 +300,11 @@ fn lose_seen(
     if facts.gang.as_ref().is_none_or(|gang| !gang.is_any_left) {
         return lose(job, placed, &MachineLoss { how, until: now, is_gone, in_time: false }, facts, now);
     }
-    let why =
-        format!("{} {}; the other machines end before all are replaced", name_gone(placed, facts), how.describe());
+    let why = format!("{}; the other machines end before all are replaced", describe_loss(placed, how, facts));
     let noted = note(&job, TransitionKind::Ended(placed.instance.clone()), why);
     job.phase = Phase::Interrupted(MachineReplacement { machine: placed.clone(), lost: how, since: now });
     let terminate = (facts.may_act && !how.may_save()).then(|| Effect::Terminate(placed.clone()));
     (job, std::iter::once(noted).chain(terminate).collect())
-}
-
-/// Names the machine that is gone, for people: of a gang its node as well.
-fn name_gone(placed: &JobMachine, facts: &JobFacts) -> String {
-    let gone = facts.gang.as_ref().and_then(|gang| gang.gone.as_ref());
-    let gone = gone.or(facts.warned.as_ref()).filter(|_| !placed.members.is_empty());
-    match gone.and_then(|gone| Some((placed.instances().position(|own| own == gone)?, gone))) {
-        Some((node, instance)) => format!("{instance} (node {node})"),
-        None => placed.name_instances(),
-    }
 }
 
 struct MachineLoss {
@@ -359,7 +354,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
     job.previous_attempt = if is_older { older } else { newer };
     job.phase = Phase::Submitted;
     let stays_down = boxes::stays_down(&job, loss.how, facts, now);
-    let why = format!("{} {}", name_gone(machine, facts), loss.how.describe());
+    let why = describe_loss(machine, loss.how, facts);
     let noted = note(&job, TransitionKind::Lost(machine.instance.clone(), loss.how), why);
     let is_fresh = job.ranking.as_ref().is_some_and(|one| now.duration_since(one.at) < RANKING_IS_OLD_AFTER);
     let is_at_hand = (loss.in_time || is_fresh) && place::covers(&job, now);

@@ -141,6 +141,9 @@ pub struct NodeEnded {
     /// `true` if Curfew ended it, or kept it from beginning, for what another node said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_curfew: bool,
+    /// `true` if the end of the log says that a peer is gone ([`says_peer_is_gone`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_peer_gone: bool,
 }
 
 impl NodeEnded {
@@ -185,7 +188,7 @@ impl StopCause {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GangStop {
     pub cause: StopCause,
-    /// The node that is why.
+    /// The node that is why, as far as the one that wrote it knew: a failure that was seen first need not have been the first.
     pub node: Node,
     /// The moment until which that node has time.
     pub until: Timestamp,

@@ -46,7 +46,8 @@ pub fn gang_result(
     let verb = if stopped.len() == 1 { "was" } else { "were" };
     let ended = (!stopped.is_empty()).then(|| format!("{} {verb} ended by Curfew", name_nodes(&stopped)));
     let after = (!later.is_empty()).then(|| format!("{} failed after it", name_nodes(&later)));
-    let others: Vec<String> = after.into_iter().chain(ended).collect();
+    let peer = exit.is_peer_gone.then(|| "its log says that another node was gone".to_owned());
+    let others: Vec<String> = peer.into_iter().chain(after).chain(ended).collect();
     let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join("; ")) };
     let why = if exit.why.is_empty() { String::new() } else { format!(": {}", exit.why) };
     let why = format!("node {node}, {code} at {}{others}{why}", exit.at.strftime("%H:%M:%S"));
@@ -124,6 +125,10 @@ mod tests {
         let early = NodeExit { is_peer_gone: true, ..exit(Failed, Some(1), 9) };
         let words = "node 2, exit code 7 at 00:53:30 (node 0 failed after it; node 1 was ended by Curfew)";
         check(&[early, stopped, failed.clone()], Some(words));
+        let alone = NodeExit { is_peer_gone: true, ..exit(Failed, Some(1), 9) };
+        let words =
+            "node 0, exit code 1 at 00:53:29 (its log says that another node was gone; node 1 was ended by Curfew)";
+        check(&[alone, exit(Stopped, None, 20)], Some(words));
         let killed = exit(Failed, None, 9);
         check(&[failed, killed], Some("node 1, ended by a signal at 00:53:29 (node 0 failed after it)"));
     }

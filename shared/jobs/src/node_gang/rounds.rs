@@ -51,7 +51,7 @@ pub(super) fn all_ended(round: &GangRoundListing, nodes: Node) -> bool {
     all_nodes(nodes).all(|node| round.ended.contains_key(&node))
 }
 
-/// A damaged part is certain and comes first; of several failures the earliest counts.
+/// A damaged part is certain and comes first; of several failures the earliest counts, and one that tells of another node's after all others.
 pub(super) fn judge_round(round: &GangRoundListing) -> RoundVerdict {
     for (node, ready) in &round.ready {
         match &ready.content {
@@ -64,13 +64,15 @@ pub(super) fn judge_round(round: &GangRoundListing) -> RoundVerdict {
             DocumentSight::Read(NodeReady::Restored) | DocumentSight::Unread => {}
         }
     }
-    let unreadable = |at| NodeEnded { code: None, at, by_curfew: false };
+    let unreadable = |at| NodeEnded { code: None, at, by_curfew: false, is_peer_gone: false };
     let ended = round.ended.iter().filter_map(|(node, listed)| match &listed.content {
         DocumentSight::Read(ended) => Some((*node, *ended, listed.at)),
         DocumentSight::Unreadable => Some((*node, unreadable(listed.at), listed.at)),
         DocumentSight::Unread => None,
     });
-    let first = ended.filter(|(_, ended, _)| ended.failed()).min_by_key(|(node, ended, _)| (ended.at, *node));
+    let first = ended
+        .filter(|(_, ended, _)| ended.failed())
+        .min_by_key(|(node, ended, _)| (ended.is_peer_gone, ended.at, *node));
     if let Some((node, ended, at)) = first {
         return RoundVerdict::Failed { node, ended, at };
     }

@@ -16,6 +16,9 @@ use crate::{Checkpoint, Head, HeadResult};
 
 pub use ending::{OwnEnding, StopOrder};
 
+/// A failure that is not the first one.
+const PEER_WAS_GONE: &str = ", as was seen first: its log says that another node was gone";
+
 /// The facts of a member that only itself knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnNode {
@@ -275,7 +278,8 @@ impl Sight<'_> {
             }
             RoundVerdict::Failed { node, ended, .. } => {
                 let code = ended.code.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
-                (StopCause::Failed, node, format!("the command has ended {code} on node {node}"))
+                let why = if ended.is_peer_gone { PEER_WAS_GONE } else { "" };
+                (StopCause::Failed, node, format!("the command has ended {code} on node {node}{why}"))
             }
         };
         match next_round(self.gang, self.listing, head, number) {
@@ -288,7 +292,7 @@ impl Sight<'_> {
     /// The round has come to nothing, and there is another one.
     fn leave_round(&self, number: u32, listing: &GangRoundListing, checkpoint: Option<Checkpoint>) -> GangStep {
         if !listing.ended.contains_key(&self.me.node) {
-            let none = NodeEnded { code: None, at: self.now, by_curfew: true };
+            let none = NodeEnded { code: None, at: self.now, by_curfew: true, is_peer_gone: false };
             let ended = match &self.me.work {
                 NodeWork::Running { round } => return GangStep::EndCommand { round: *round },
                 NodeWork::Ended { round, ended, .. } if *round == number => *ended,

@@ -4,7 +4,7 @@ use model::id::ResourceId;
 use model::instance::InstanceState::{Pending, Running, ShuttingDown, Stopped, Terminated};
 
 use super::fixture::*;
-use crate::node_gang::{GangSight, gang_sight};
+use crate::node_gang::{FirstFailure, GangReport, GangSight, gang_sight};
 use crate::*;
 
 const VOLUMES: Option<&str> = Some("Client.VolumeLimitExceeded");
@@ -81,6 +81,52 @@ fn one_lost_machine_ends_the_others_before_all_are_replaced() {
         line(&gone.next().job, &[]).starts_with("submitted") || line(&gone.next().job, &[]).starts_with("reserving")
     );
     assert_eq!(gone.next().job.retries, JobRetries::default(), "no retry is used up");
+}
+
+#[test]
+fn machines_that_cannot_save_are_not_waited_for() {
+    let saving = seen(gang(), [WELL, (ShuttingDown, RECLAIMED), WELL]).next();
+    let until = |seconds: i64| {
+        let report = GangReport { saves_until: Some(noon_plus(seconds)), ..GangReport::default() };
+        saving.clone().facts(|facts| facts.gang_report = Some(report))
+    };
+    check_nothing(until(HOUR + MINUTE + 10).at_time(HOUR + MINUTE));
+    check(until(HOUR + MINUTE + 10).at_time(HOUR + MINUTE + 10), "interrupted i-1 Reclaimed: terminate i-1+i-2+i-3");
+    // No word of a machine makes it longer.
+    check(until(3 * HOUR).at_time(HOUR + 3 * MINUTE), "interrupted i-1 Reclaimed: terminate i-1+i-2+i-3");
+}
+
+#[test]
+fn a_node_that_ended_because_of_another_is_not_named_as_the_lost_one() {
+    let failed = Some(FirstFailure { node: 0, is_peer_gone: true });
+    let notes = |given: JobInput, report: GangReport| {
+        format!("{:?}", given.facts(|facts| facts.gang_report = Some(report)).turn().1)
+    };
+    // Its agent has ended the machine of node 0, and EC2 says that the others run.
+    let ended = || seen(gang(), [(ShuttingDown, ITSELF), WELL, WELL]).facts(|facts| facts.exit = Some(None));
+    let lost = GangReport { failed, lost: Some((2, noon_plus(60))), ..GangReport::default() };
+    let words = "node 0 failed first seen; i-3 (node 2) was lost: it has sent nothing since 12:01:00; the other machines end before all are replaced";
+    assert!(notes(ended(), lost.clone()).contains(words), "{}", notes(ended(), lost));
+    // As long as it is not known which one.
+    let words = "i-1 (node 0) shut itself down and left no result; node 0 failed first seen, and its log says that another node was gone; the other";
+    let unknown = GangReport { failed, ..GangReport::default() };
+    assert!(notes(ended(), unknown.clone()).contains(words), "{}", notes(ended(), unknown));
+    // EC2 knows it better.
+    let reclaimed = || seen(gang(), [WELL, WELL, (ShuttingDown, RECLAIMED)]);
+    let both = GangReport { failed, lost: Some((2, noon_plus(60))), ..GangReport::default() };
+    let said = notes(reclaimed(), both);
+    assert!(said.contains("i-3 (node 2) was taken back by AWS; node 0 failed first seen"), "{said}");
+    // Nobody has heard of node 1, and EC2 says that all run.
+    let silent =
+        seen(gang().at_time(HOUR), [WELL, WELL, WELL]).facts(|facts| facts.heartbeat = Some(Some(noon_plus(60))));
+    let only_silent = GangReport { lost: Some((1, noon_plus(60))), ..GangReport::default() };
+    let said = notes(silent, only_silent);
+    assert!(
+        said.contains(
+            "i-2 (node 1) was lost: it has sent nothing since 12:01:00; it is terminated before it is replaced"
+        ),
+        "{said}"
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ use proptest::sample::select;
 
 use super::fixture::*;
 use super::retry::{alone, retrying};
+use crate::node_gang::GangReport;
 use crate::*;
 
 fn any_state() -> impl Strategy<Value = Job> {
@@ -150,6 +151,11 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 no_progress_attempts_max: 3,
                 warned: warned.map(Into::into),
                 gang: None,
+                gang_report: heartbeat.flatten().map(|at| GangReport {
+                    saves_until: Some(at),
+                    lost: Some((3, at)),
+                    ..GangReport::default()
+                }),
                 machine,
                 machine_hold,
                 reaped,

@@ -1,18 +1,15 @@
 //! The end of a member: by a stop that all follow, by its own ending, or because all exits are there.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::moment::after;
 
 use super::super::{
-    CLOSING, DocumentSight, FAILED_TIME, GangStop, Node, NodeEnded, NodeExit, NodeExitReason, StopCause, UNWARNED_TIME,
-    gang_result,
+    CLOSING, DocumentSight, EXITS_AFTER_FAILURE, FAILED_TIME, GangStop, Node, NodeEnded, NodeExit, NodeExitReason,
+    StopCause, UNWARNED_TIME, gang_result,
 };
 use super::{GangStep, GangWait, LeaveReason, NodeWork, Sight};
 use crate::Head;
 use crate::warning::time_to_flush;
-
-/// Longest time from a stop after a failure or a loss to the exits of all nodes: SIGKILL comes after half of it.
-const EXITS_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The reason for which one node ends, whatever others do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

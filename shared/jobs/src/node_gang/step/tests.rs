@@ -45,7 +45,7 @@ fn next(me: &OwnNode, listing: &GangListing, head: &Head) -> GangStep {
 }
 
 fn ended(listing: &mut GangListing, node: Node, exit_code: Option<i32>, seconds: i64, by_curfew: bool) -> NodeEnded {
-    let ended = NodeEnded { code: exit_code, at: at(seconds), by_curfew };
+    let ended = NodeEnded { code: exit_code, at: at(seconds), by_curfew, is_peer_gone: false };
     listing.rounds.get_mut(&0).unwrap().ended.insert(node, listed(seconds, ended));
     ended
 }
@@ -231,4 +231,22 @@ fn an_unreadable_stop_ends_the_command() {
         next(&running, &listing, &ours(None)),
         GangStep::Stop(StopOrder { cause: Some(StopCause::Failed), .. })
     ));
+}
+
+#[test]
+fn a_failure_that_tells_of_another_node_is_named_as_such() {
+    let mut listing = started(None);
+    let failed = ended(&mut listing, 0, Some(1), 15, false);
+    let content = NodeEnded { is_peer_gone: true, ..failed };
+    listing.rounds.get_mut(&0).unwrap().ended.insert(0, listed(15, content));
+    let stop = |listing: &GangListing| match next(&me(1, NodeWork::Running { round: 0 }), listing, &ours(None)) {
+        GangStep::WriteStop(stop) => (stop.node, stop.why),
+        other => panic!("{other:?}"),
+    };
+    let words =
+        "the command has ended with exit code 1 on node 0, as was seen first: its log says that another node was gone";
+    assert_eq!(stop(&listing), (0, words.to_owned()));
+    // One that failed by itself comes first, however late it says so.
+    ended(&mut listing, 1, Some(7), 16, false);
+    assert_eq!(stop(&listing), (1, "the command has ended with exit code 7 on node 1".to_owned()));
 }
