@@ -13,7 +13,7 @@ use jobs::efa::{NetworkCards, SubnetAddresses};
 use jobs::{
     GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineHold,
     MachineImage, MachineKind, MachineObservation, MachineSight, TypeOffering, TypeOfferings, VpcGroups, ZoneSubnet,
-    ZoneSubnets,
+    ZoneSubnets, placement_group_name, security_group_name,
 };
 use model::channels::MessageTopics;
 use model::config::Config;
@@ -32,13 +32,10 @@ use ports::{
     VcpuQuotaExceeded,
 };
 
-use crate::world::{BY_CALL, JobsWorld, ON_DEMAND_MICROS, SPOT_MICROS, TYPE, ZONES};
+use crate::world::{BY_CALL, JobsWorld, ON_DEMAND_MICROS, SPOT_MICROS, SimulatedMachine, TYPE, ZONES};
 
 /// What a box needs is nowhere simulated here.
 pub(crate) const NO_BOXES: &str = "no job of this world is a box";
-
-/// The groups of a gang are nowhere simulated here.
-const NO_GANGS: &str = "no job of this world is on several machines";
 
 pub(crate) struct Account<'a> {
     pub(crate) world: &'a RefCell<JobsWorld>,
@@ -217,7 +214,7 @@ impl JobCloud for Account<'_> {
         self.call("ec2:DescribeSubnets").await?;
         let subnet = |zone: &str| ZoneSubnet {
             addresses: SubnetAddresses { subnet: ResourceId::new(format!("subnet-{zone}")), are_public: Some(true) },
-            vpc: None,
+            vpc: Some("vpc-1".into()),
         };
         Ok(ZONES.into_iter().map(|zone| (zone.to_owned(), subnet(zone))).collect())
     }
@@ -251,50 +248,79 @@ impl JobCloud for Account<'_> {
         if is_lost_before {
             return Ok(LaunchResult::Unknown("it was throttled".to_owned()));
         }
-        let (instance, launched_at) = {
+        let token = &order.launch.token;
+        {
             let mut world = self.world.borrow_mut();
-            let token = &order.launch.token;
-            let known =
-                world.machines.iter().find(|one| one.token == *token).map(|one| (one.id.clone(), one.launched_at));
-            match known {
-                Some(known) => known,
-                None if order.launch.only_find => return Ok(LaunchResult::NoCapacity("there is none".to_owned())),
-                None if world.one_in(6) => {
-                    world.tally.without_capacity += 1;
-                    return Ok(LaunchResult::NoCapacity("no capacity".to_owned()));
-                }
-                None if world.one_in(20) => {
-                    world.tally.over_quota += 1;
-                    let refused = CallError::new("ec2:RunInstances", &self.home, CallErrorKind::Other, "vCPU limit");
-                    return Err(VcpuQuotaExceeded(refused));
-                }
-                None => {
-                    let job = JobId::read(&order.tags[JOB]).unwrap();
-                    world.launch(order, job)
-                }
+            let is_known = !world.launched_by(token).is_empty();
+            if !is_known && order.launch.only_find {
+                return Ok(LaunchResult::NoCapacity("there is none".to_owned()));
             }
-        };
+            if !is_known && world.one_in(6) {
+                world.tally.without_capacity += 1;
+                return Ok(LaunchResult::NoCapacity("no capacity".to_owned()));
+            }
+            if !is_known && world.one_in(20) {
+                world.tally.over_quota += 1;
+                let refused = CallError::new("ec2:RunInstances", &self.home, CallErrorKind::Other, "vCPU limit");
+                return Err(VcpuQuotaExceeded(refused));
+            }
+            if !is_known {
+                let job = JobId::read(&order.tags[JOB]).unwrap();
+                let placement = order.launch.placement_group.clone().map(GroupKey::Placement);
+                assert!(placement.is_none_or(|group| world.groups.contains_key(&group)), "{job} has no such group");
+                world.launch(order, &job);
+            }
+        }
         if self.fails().await || self.world.borrow_mut().one_in(15) {
             self.world.borrow_mut().tally.unanswered_launches += 1;
             return Ok(LaunchResult::Unknown("the answer was lost".to_owned()));
         }
-        Ok(LaunchResult::Launched { instance, members: Vec::new(), launched_at })
+        let world = self.world.borrow();
+        let launched = world.launched_by(token);
+        let mut instances = launched.iter().map(|machine| machine.id.clone());
+        let instance = instances.next().unwrap();
+        Ok(LaunchResult::Launched { instance, members: instances.collect(), launched_at: launched[0].launched_at })
     }
 
     async fn ensure_placement_group(&self, group: &GroupOrder<'_>) -> Result<(), CallError> {
-        unreachable!("{NO_GANGS}: {group:?}")
+        self.call("ec2:CreatePlacementGroup").await?;
+        self.world.borrow_mut().groups.insert(GroupKey::Placement(group.name.to_owned()), group.job.clone());
+        Ok(())
     }
 
     async fn ensure_security_group(&self, group: &GroupOrder<'_>, _: &ResourceId) -> Result<VpcGroups, CallError> {
-        unreachable!("{NO_GANGS}: {group:?}")
+        self.call("ec2:CreateSecurityGroup").await?;
+        let own = ResourceId::new(format!("sg-{}", group.name));
+        self.world.borrow_mut().groups.insert(GroupKey::Security(own.clone()), group.job.clone());
+        Ok(VpcGroups { own, default: None })
     }
 
-    async fn delete_group(&self, _: &Region, key: &GroupKey, _: &JobId) -> Result<(), CallError> {
-        unreachable!("{NO_GANGS}: {key:?}")
+    async fn delete_group(&self, _: &Region, key: &GroupKey, job: &JobId) -> Result<(), CallError> {
+        self.call("ec2:DeleteSecurityGroup").await?;
+        let mut world = self.world.borrow_mut();
+        let uses = |machine: &SimulatedMachine| match key {
+            GroupKey::Security(_) => true,
+            GroupKey::Placement(name) => *name == placement_group_name(job, machine.attempt),
+        };
+        let now = world.now;
+        if world.machines.iter().any(|machine| machine.job == *job && machine.lives_at(now) && uses(machine)) {
+            return Err(CallError::new("ec2:DeleteSecurityGroup", &self.home, CallErrorKind::InUse, "it is in use"));
+        }
+        world.groups.remove(key);
+        Ok(())
     }
 
     async fn list_groups(&self, _: &Region) -> Result<Vec<ListedGroup>, CallError> {
-        unreachable!("{NO_GANGS}")
+        self.call("ec2:DescribePlacementGroups").await?;
+        let world = self.world.borrow();
+        let listed = |(key, job): (&GroupKey, &JobId)| {
+            let name = match key {
+                GroupKey::Security(_) => security_group_name(job),
+                GroupKey::Placement(name) => name.clone(),
+            };
+            ListedGroup { key: key.clone(), name, job: job.to_string() }
+        };
+        Ok(world.groups.iter().map(listed).collect())
     }
 
     async fn observe_home(&self, _: &GpuBox, _: Timestamp) -> Result<HomeSight, CallError> {
@@ -313,10 +339,12 @@ impl JobCloud for Account<'_> {
         self.call("ec2:TerminateInstances").await?;
         let mut world = self.world.borrow_mut();
         let now = world.now;
-        let found = world.machines.iter_mut().find(|one| one.id == machine.instance).unwrap();
-        assert_eq!(found.job, *job, "{} is of another job", machine.instance);
-        if found.ended.is_none_or(|(at, _)| at > now) {
-            found.ended = Some((now, BY_CALL));
+        for instance in machine.instances() {
+            let found = world.machines.iter_mut().find(|one| one.id == *instance).unwrap();
+            assert_eq!(found.job, *job, "{instance} is of another job");
+            if found.ended.is_none_or(|(at, _)| at > now) {
+                found.ended = Some((now, BY_CALL));
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use jobs::backlog::{Backlog, Bookmarks};
 use jobs::boxes::{ExtendRequest, GpuBox};
 use jobs::inbox::{AnswerKind, InboxAnswers, Submission, answer_key};
 use jobs::keys::{active_key, jobs_folder};
-use jobs::node_gang::{GangLaunch, GangListing, Node};
+use jobs::node_gang::{DocumentSight, GangDocument, GangLaunch, GangListing, Listed, Node};
 use jobs::trigger::TriggerListing;
 use jobs::{CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, Sweep, TriggerState, TriggeredDocument};
 use model::config::Config;
@@ -182,12 +182,25 @@ impl MachineDocuments for Account<'_> {
         Ok(believed(self.world.borrow().exits.get(&(job.clone(), attempt)).cloned()))
     }
 
-    async fn read_gang(&self, _: &GangLaunch, _: &GangListing) -> Read<GangListing> {
-        unreachable!("each job of these worlds has one machine")
+    async fn read_gang(&self, gang: &GangLaunch, _: &GangListing) -> Read<GangListing> {
+        self.store_call().await?;
+        let (world, mut listing) = (self.world.borrow(), GangListing::default());
+        for node in 0..gang.nodes {
+            let place = (gang.job.clone(), gang.attempt, node);
+            if let Some(beat) = world.node_beats.get(&place) {
+                listing.add(GangDocument::Beat(node), beat.at);
+            }
+            if let Some(exit) = world.node_exits.get(&place) {
+                let content = DocumentSight::Read(exit.clone());
+                listing.exits.insert(node, Listed { at: exit.at, content });
+            }
+        }
+        Ok(listing)
     }
 
-    async fn read_node_heartbeat(&self, _: &GangLaunch, _: Node) -> Read<MachineDocument<ReceivedHeartbeat>> {
-        unreachable!("each job of these worlds has one machine")
+    async fn read_node_heartbeat(&self, gang: &GangLaunch, node: Node) -> Read<MachineDocument<ReceivedHeartbeat>> {
+        self.store_call().await?;
+        Ok(believed(self.world.borrow().node_beats.get(&(gang.job.clone(), gang.attempt, node)).cloned()))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Teams submit jobs and cancel them. EC2 launches, refuses and loses answers, and takes machines back; agents beat, checkpoint, hold the
 //! fence, fail, hang and exit. Calls fail, also after they were carried out; runs are cut off at any call, and two run at once.
 //!
+//! In a world of gangs each job has two machines, whose agents do a step together, and end if one is lost.
+//!
 //! `oracle.rs` states in other words what must never happen. Assumed: an agent that is well reads its fence at each tick; nobody tags the
 //! machines; the bucket loses no document.
 #![expect(
@@ -54,9 +56,13 @@ fn spec(world: &mut JobsWorld) -> String {
         _ => "enabled = true",
     };
     let (hours, retries) = (world.chance.u32(2..7), world.chance.u32(0..3));
+    let (nodes, network) = match world.nodes {
+        1 => (String::new(), ""),
+        nodes => (format!("nodes = {nodes}\n"), "[network]\nplacement = \"cluster\"\n"),
+    };
     format!(
-        "command = \"python train.py\"\nowner = \"ada@example.com\"\nretries = {retries}\n[gpu]\ntypes = [\"g5.xlarge\"]\n\
-         [spot]\n{spot}\n[limits]\nmax_runtime = \"{hours}h\"\n[checkpoint]\n"
+        "command = \"python train.py\"\nowner = \"ada@example.com\"\nretries = {retries}\n[gpu]\n{nodes}types = [\"g5.xlarge\"]\n\
+         [spot]\n{spot}\n[limits]\nmax_runtime = \"{hours}h\"\n[checkpoint]\n{network}"
     )
 }
 
@@ -191,10 +197,11 @@ fn warning(region: Region, instance: ResourceId) -> EventHint {
     EventHint::Instance { region, instance, warned: true }
 }
 
-/// Returns what happened in these months.
-fn live(seed: u64, (from, to): (&str, &str), pace: u32) -> Tally {
+/// Returns what happened in these months, to jobs of so many machines each.
+fn live(seed: u64, (from, to): (&str, &str), pace: u32, nodes: u8) -> Tally {
     let (from, to): (Timestamp, Timestamp) = (from.parse().unwrap(), to.parse().unwrap());
     let mut account = Simulation::new(seed, from, &config(), 400);
+    account.world.borrow_mut().nodes = nodes;
     while account.world.borrow().now < to {
         let is_calm = to.duration_since(account.world.borrow().now) < CALM;
         if is_calm {
@@ -216,8 +223,14 @@ fn assert_all_happened(tally: &Tally) {
 
 #[test]
 fn through_the_turn_of_a_month_each_job_runs_once_and_ends() {
-    let tally = live(20_261_129, ("2026-10-25T00:07:00Z", "2026-11-06T00:07:00Z"), 30);
+    let tally = live(20_261_129, ("2026-10-25T00:07:00Z", "2026-11-06T00:07:00Z"), 30, 1);
     assert_all_happened(&tally);
+}
+
+#[test]
+fn a_gang_of_two_lives_and_ends_as_a_whole() {
+    let tally = live(20_261_130, ("2026-10-25T00:07:00Z", "2026-11-04T00:07:00Z"), 30, 2);
+    assert!(tally.succeeded > 0 && tally.interrupted > 0 && tally.silent > 0 && tally.failed > 0, "{tally:?}");
 }
 
 #[test]
@@ -226,7 +239,7 @@ fn through_many_months_each_job_runs_once_and_ends() {
     std::thread::scope(|scope| {
         for seed in 0..8 {
             scope.spawn(move || {
-                println!("seed {seed}: {:?}", live(seed, ("2026-09-10T00:07:00Z", "2026-12-12T00:07:00Z"), 90));
+                println!("seed {seed}: {:?}", live(seed, ("2026-09-10T00:07:00Z", "2026-12-12T00:07:00Z"), 90, 1));
             });
         }
     });

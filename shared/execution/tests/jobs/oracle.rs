@@ -25,13 +25,16 @@ pub(crate) fn check(world: &JobsWorld) {
     for machine in world.machines.iter().filter(|machine| machine.lives_at(now)) {
         alive.entry(&machine.job).or_default().push(machine);
         let gone_by = machine.ends_at + EXPIRES_AFTER + TICK * LATE_MAX;
+        let lost = world.launched_by(&machine.token).iter().filter_map(|peer| peer.ended).map(|(at, _)| at).min();
+        let is_left = lost.is_some_and(|at| now.duration_since(at) > TICK * LATE_MAX);
+        assert!(!is_left, "{} of {} outlives a machine of its gang, which ended at {lost:?}", machine.id, machine.job);
         assert!(now < gone_by, "{} of {} outlives its deadline {}", machine.id, machine.job, machine.ends_at);
     }
     for (job, machines) in alive {
         let is_late = |since| now.duration_since(since) > FIRST_HEARTBEAT_AFTER + TICK * LATE_MAX;
         let hung = machines.iter().find(|machine| machine.hung_since.is_some_and(is_late));
         assert!(hung.is_none(), "{job} keeps a machine that hangs at {now}: {hung:?}");
-        let second = machines.iter().map(|machine| machine.launched_at).nth(1);
+        let second = machines.iter().filter(|machine| machine.node == 0).map(|machine| machine.launched_at).nth(1);
         if let Some(since) = second {
             assert!(now.duration_since(since) < OVERLAP_MAX, "{job} runs twice since {since}, at {now}");
         }
@@ -72,6 +75,7 @@ pub(crate) fn check_end(world: &mut JobsWorld) {
     assert!(world.index.is_empty(), "unfinished: {:?}", world.index);
     let now = world.now;
     assert!(world.machines.iter().all(|machine| !machine.lives_at(now)));
+    assert!(world.groups.is_empty(), "left: {:?}", world.groups);
     for (job, (_, state)) in &world.states {
         let Phase::Ended(ended) = &state.phase else { panic!("{job} has not ended: {:?}", state.phase) };
         assert!(ended.closed && ended.released, "{job}: {ended:?}");

@@ -7,9 +7,10 @@ use billing::ledger::{InspectedInstance, Ledger};
 use billing::price::PriceDocument;
 use jiff::{SignedDuration, Timestamp};
 use jobs::backlog::Bookmarks;
+use jobs::node_gang::{Node, NodeExit, NodeExitReason};
 use jobs::{
-    AGENT_ENDS_BEFORE, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
-    Job, JobId, LaunchOrder, Lifecycle, WARNING, launch_id,
+    AGENT_ENDS_BEFORE, CancelRequest, Checkpoint, ExitReason, ExitRecord, GroupKey, Head, HeadResult, Heartbeat,
+    InboxAnswer, Job, JobId, LaunchOrder, Lifecycle, WARNING, launch_id,
 };
 use model::config::Config;
 use model::fixture::untagged;
@@ -56,6 +57,9 @@ pub(crate) struct SimulatedMachine {
     pub(crate) job: JobId,
     pub(crate) attempt: u32,
     pub(crate) token: String,
+    /// Its number in its gang; 0 for a single machine.
+    pub(crate) node: Node,
+    is_of_gang: bool,
     retry_of: u32,
     tags: Tags,
     lifecycle: Lifecycle,
@@ -126,6 +130,8 @@ pub(crate) struct JobsWorld {
     pub(crate) faults: u32,
     /// `true` if no command ends by itself.
     pub(crate) is_steady: bool,
+    /// Number of machines of each job.
+    pub(crate) nodes: u8,
     pub(crate) home: Region,
     pub(crate) config: Config,
     pub(crate) machines: Vec<SimulatedMachine>,
@@ -135,6 +141,9 @@ pub(crate) struct JobsWorld {
     pub(crate) heads: BTreeMap<JobId, Head>,
     pub(crate) beats: BTreeMap<(JobId, u32), ReceivedHeartbeat>,
     pub(crate) exits: BTreeMap<(JobId, u32), ExitRecord>,
+    pub(crate) node_beats: BTreeMap<(JobId, u32, Node), ReceivedHeartbeat>,
+    pub(crate) node_exits: BTreeMap<(JobId, u32, Node), NodeExit>,
+    pub(crate) groups: BTreeMap<GroupKey, JobId>,
     pub(crate) cancels: BTreeMap<JobId, CancelRequest>,
     /// Version, content, and time of the write.
     pub(crate) inbox: BTreeMap<String, (String, Vec<u8>, Timestamp)>,
@@ -154,6 +163,7 @@ impl JobsWorld {
             now,
             faults,
             is_steady: false,
+            nodes: 1,
             home: HOME.into(),
             config: Config::read(config).unwrap(),
             machines: Vec::new(),
@@ -163,6 +173,9 @@ impl JobsWorld {
             heads: BTreeMap::new(),
             beats: BTreeMap::new(),
             exits: BTreeMap::new(),
+            node_beats: BTreeMap::new(),
+            node_exits: BTreeMap::new(),
+            groups: BTreeMap::new(),
             cancels: BTreeMap::new(),
             inbox: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -185,27 +198,34 @@ impl JobsWorld {
         self.inbox.insert(key, (object, text.as_bytes().to_vec(), self.now));
     }
 
-    /// A machine begins to boot.
-    pub(crate) fn launch(&mut self, order: &LaunchOrder<'_>, job: JobId) -> (ResourceId, Timestamp) {
-        let launch = order.launch;
-        let id = ResourceId::new(format!("i-{:017x}", self.machines.len()));
-        self.machines.push(SimulatedMachine {
-            id: id.clone(),
-            job,
-            attempt: launch.attempt,
-            token: launch.token.clone(),
-            retry_of: launch.retry_of,
-            tags: order.tags.clone(),
-            lifecycle: launch.candidate.lifecycle,
-            rate: launch.candidate.rate,
-            launched_at: self.now,
-            ends_at: launch.ends_at,
-            ended: None,
-            agent: AgentState::Boots,
-            hung_since: None,
-        });
+    /// The machines of a launch begin to boot.
+    pub(crate) fn launch(&mut self, order: &LaunchOrder<'_>, job: &JobId) {
+        let (launch, nodes) = (order.launch, order.terms.gpu.nodes);
+        for node in 0..nodes {
+            self.machines.push(SimulatedMachine {
+                id: ResourceId::new(format!("i-{:017x}", self.machines.len())),
+                job: job.clone(),
+                attempt: launch.attempt,
+                token: launch.token.clone(),
+                node,
+                is_of_gang: nodes > 1,
+                retry_of: launch.retry_of,
+                tags: order.tags.clone(),
+                lifecycle: launch.candidate.lifecycle,
+                rate: launch.candidate.rate.of_each(nodes),
+                launched_at: self.now,
+                ends_at: launch.ends_at,
+                ended: None,
+                agent: AgentState::Boots,
+                hung_since: None,
+            });
+        }
         self.tally.launched += 1;
-        (id, self.now)
+    }
+
+    /// The machines that a token has launched, by node.
+    pub(crate) fn launched_by(&self, token: &str) -> Vec<&SimulatedMachine> {
+        self.machines.iter().filter(|machine| machine.token == token).collect()
     }
 
     /// Every machine does what it does in a tick. Returns the instances that EC2 warns of an interruption.
@@ -258,7 +278,18 @@ impl JobsWorld {
         let (code, why) = (Some(i32::from(!succeeded)), "its command ended".to_owned());
         head.result = Some(HeadResult { succeeded, code, why, at: self.now, is_final: false });
         self.tally.failed += u64::from(!succeeded);
-        self.shut_down(index, if succeeded { ExitReason::Succeeded } else { ExitReason::Failed });
+        let token = self.machines[index].token.clone();
+        for index in (0..self.machines.len()).filter(|index| self.machines[*index].token == token).collect::<Vec<_>>() {
+            self.shut_down(index, if succeeded { ExitReason::Succeeded } else { ExitReason::Failed });
+        }
+    }
+
+    /// Returns `true` if a peer in its gang is gone, or has been silent for long.
+    fn has_lost_peer(&self, index: usize) -> bool {
+        let is_lost = |peer: &&SimulatedMachine| {
+            peer.ended.is_some() || peer.hung_since.is_some_and(|since| self.now.duration_since(since) >= TICK)
+        };
+        self.machines[index].is_of_gang && self.launched_by(&self.machines[index].token).iter().any(is_lost)
     }
 
     /// One tick of an agent that is well.
@@ -270,18 +301,25 @@ impl JobsWorld {
         if agent == AgentState::Hung || agent == AgentState::Silent && !self.one_in(4) {
             return;
         }
-        let head = self.heads.entry(job.clone()).or_default();
-        if !head.admits(attempt, &launch, retry_of) {
+        if !self.heads.entry(job.clone()).or_default().admits(attempt, &launch, retry_of) {
             return self.shut_down(index, ExitReason::Fenced);
         }
-        head.claim(attempt, &launch);
         let began = agent == AgentState::Boots;
         self.machines[index].agent = AgentState::Runs;
-        self.beat(&job, attempt);
+        let peers = self.launched_by(&self.machines[index].token);
+        let (node, are_all_well) = (self.machines[index].node, peers.iter().all(|peer| peer.agent == AgentState::Runs));
+        if are_all_well {
+            self.heads.entry(job.clone()).or_default().claim(attempt, &launch);
+        }
+        self.beat(index);
         if self.now >= ends_at - AGENT_ENDS_BEFORE {
             return self.shut_down(index, ExitReason::Expired);
         }
-        if began {
+        if self.has_lost_peer(index) {
+            return self.shut_down(index, ExitReason::Interrupted);
+        }
+        // A gang does a step together.
+        if began || node > 0 || !are_all_well {
             return;
         }
         let (is_done, has_failed) = (self.one_in(14), self.one_in(60));
@@ -293,15 +331,33 @@ impl JobsWorld {
         }
     }
 
-    fn beat(&mut self, job: &JobId, attempt: u32) {
+    fn beat(&mut self, index: usize) {
+        let SimulatedMachine { job, attempt, node, is_of_gang, .. } = &self.machines[index];
         let beat = serde_json::json!({ "at": self.now, "attempt": attempt, "doing": Heartbeat::RUNNING });
-        let heartbeat = serde_json::from_value(beat).unwrap();
-        self.beats.insert((job.clone(), attempt), ReceivedHeartbeat { at: self.now, heartbeat });
+        let received = ReceivedHeartbeat { at: self.now, heartbeat: serde_json::from_value(beat).unwrap() };
+        if *is_of_gang {
+            self.node_beats.insert((job.clone(), *attempt, *node), received);
+        } else {
+            self.beats.insert((job.clone(), *attempt), received);
+        }
     }
 
     fn leave(&mut self, index: usize, reason: ExitReason) {
-        let SimulatedMachine { job, attempt, .. } = &self.machines[index];
+        let SimulatedMachine { job, attempt, node, is_of_gang, .. } = &self.machines[index];
         let (at, why) = (self.now, format!("{reason:?}"));
+        if *is_of_gang {
+            let reason = match reason {
+                ExitReason::Succeeded => NodeExitReason::Succeeded,
+                ExitReason::Failed => NodeExitReason::Failed,
+                ExitReason::Interrupted => NodeExitReason::Interrupted,
+                ExitReason::Expired => NodeExitReason::Expired,
+                ExitReason::Fenced => NodeExitReason::Fenced,
+                ExitReason::Broken => NodeExitReason::Broken,
+            };
+            let exit = NodeExit { reason, code: None, at, is_peer_gone: false, why };
+            self.node_exits.insert((job.clone(), *attempt, *node), exit);
+            return;
+        }
         let exit = ExitRecord { attempt: *attempt, at, reason, code: None, why, is_final: false };
         self.exits.insert((job.clone(), *attempt), exit);
     }
