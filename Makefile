@@ -199,9 +199,9 @@ recipes: $(VENV)/.installed $(VENV_RECIPES)/.installed ## Run the recipes of doc
 	$(LINTED) $(BUILD)
 	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
 
-recipes-torch: $(VENV)/.installed $(VENV_RECIPES_TORCH)/.installed ## Run those of PyTorch and what stands on it (6 GB are installed)
-	$(LINTED) cargo build --workspace --locked
-	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES_TORCH)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
+recipes-torch: $(VENV)/.installed $(VENV_RECIPES_TORCH)/.installed ## Run those of PyTorch and what stands on it, and jobs on several machines (6 GB are installed)
+	$(LINTED) $(BUILD)
+	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES_TORCH)/bin/python" $(PYTEST) integration/tests/test_recipes.py integration/tests/test_gangs_torch.py --quiet -rs -s
 
 # Optimised, as they are deployed. They are built where `cargo build --release` always builds, for this machine.
 RELEASE := cargo build --release --locked

@@ -199,6 +199,11 @@ impl Agent {
         self.seat.get()
     }
 
+    /// True if this machine tells the owner of steps that are missing ([`GangSeat::answers_for_steps`]).
+    pub(crate) fn answers_for_steps(&self) -> bool {
+        self.seat().is_none_or(GangSeat::answers_for_steps)
+    }
+
     /// Takes the machine's place in its gang, once.
     pub(crate) fn take_seat(&self, seat: GangSeat) -> &GangSeat {
         self.seat.get_or_init(|| seat)

@@ -351,13 +351,17 @@ pub(crate) async fn signal_and_end(
     let (signaled_at, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
     agent.log.write_line(&format!("sends {signal} to the command, which has {timeout}"));
     running.signal(signal_of(signal)).await;
-    let ending = tokio::select! {
-        ending = running.group_ended() => Some(ending),
-        () = agent.time_to_kill(signaled_at, load) => None,
-        () = is_left_over => None,
+    let (ending, words) = tokio::select! {
+        ending = running.group_ended() => (Some(ending), None),
+        () = agent.time_to_kill(signaled_at, load) => {
+            (None, Some(format!("the command did not end after {signal}, and is killed")))
+        }
+        () = is_left_over => {
+            (None, Some("the workers have ended, and their launcher, which waits for those of other nodes, is killed".to_owned()))
+        }
     };
-    if ending.is_none() {
-        agent.log.write_line(&format!("the command did not end after {signal}, and is killed"));
+    if let Some(words) = words {
+        agent.log.write_line(&words);
     }
     running.kill(ending.is_some()).await;
     ending

@@ -148,7 +148,8 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         gpu_percent: status.gpu_percent,
         doing: status.doing.to_owned(),
         warnings: agent.current_warnings(),
-        unsaved_seconds: status.unsaved.seconds(now()),
+        // Unknown to a node that writes no step.
+        unsaved_seconds: status.unsaved.seconds(now()).filter(|_| agent.answers_for_steps()),
         gpus: status.gpus,
         trend: status.trend,
         work,

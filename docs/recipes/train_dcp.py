@@ -45,7 +45,10 @@ def train():
         # Curfew: the first rank that gets the signal ends all of them at the same step.
         distributed.all_reduce(stop := torch.tensor(int(curfew.should_stop())), distributed.ReduceOp.MAX)
         if step % 5 == 0 or stop:
-            dcp.save(parts_of(model, optimizer), checkpoint_id=curfew.path(f"step-{step}"))
+            dcp.save(parts_of(model, optimizer), checkpoint_id=(folder := curfew.path(f"step-{step}")))
+            if int(os.environ["LOCAL_RANK"]) == 0:
+                # All ranks have written, so this machine has all of its part.
+                curfew.saved(folder)
         if stop:
             return None
     return {name: tensor.full_tensor().tolist() for name, tensor in model.state_dict().items()}

@@ -14,5 +14,6 @@ from .control import Control
 from .disks import Disks, why_no_boxes
 from .host import Host
 from .hosts import Hosts
+from .wires import why_no_wires
 
-__all__ = ["Control", "Disks", "Host", "Hosts", "package", "why_no_boxes"]
+__all__ = ["Control", "Disks", "Host", "Hosts", "package", "why_no_boxes", "why_no_wires"]

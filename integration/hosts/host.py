@@ -23,6 +23,7 @@ from .disk import INSIDE
 from .inside import processes
 from .metadata import Metadata
 from .relay import Loop, Relay
+from .wires import Router, Wire
 
 ROLE = "curfew-job"
 _DARK_SECONDS = 60.0  # for processes that were killed to be gone
@@ -46,6 +47,7 @@ class Place:
     clock: MovedClock | None
     isolation: str
     loop: Loop
+    router: Router | None  # between them
 
     @property
     def port(self) -> int:
@@ -77,6 +79,7 @@ class Host:
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._relay: Relay | None = None
+        self._wire: Wire | None = None
         self.root.mkdir(parents=True)
         self._console = self.root.with_name(f"{self.id}.console")
         self._complaints = self.root.with_name(f"{self.id}.complaints")
@@ -124,12 +127,17 @@ class Host:
         self._metadata().warn(seconds)
 
     def pull_the_plug(self) -> None:
-        """All of its processes at once, nothing in order."""
-        self._go_dark("plug")
+        """All of its processes at once, nothing in order. Where it is wired, its peers do not hear of it."""
+        with self._lock:
+            if self.is_on and self._wire is not None:
+                self._wire.cut()
+            self._go_dark("plug")
 
     def cut_network(self) -> None:
-        """Neither AWS nor the instance metadata answers any more. Connections stay open without data; also after a reboot."""
+        """Neither AWS nor the instance metadata answers any more, nor do its peers. Connections stay open without data; also after a reboot."""
         self._is_cut = True
+        if self._wire is not None:
+            self._wire.cut()
         self._metadata().answers.clear()
         if self._relay is not None:
             self._relay.cut()
@@ -197,6 +205,7 @@ class Host:
         if is_apart:
             try:
                 listening = self._listening(ours)
+                self._connect(ours)
             except BaseException:
                 self._kill()
                 raise
@@ -218,7 +227,8 @@ class Host:
             "harness": harness,
             "isolation": self.isolation,
             "port": self.place.port,
-            "address": self.machine["address"] if self.machine["launched_together"] > 1 else None,
+            "address": self.machine["address"] if self.machine["launched_together"] > 1 and self.place.router is None else None,
+            "is_wired": self.place.router is not None,
             "hurry": self.place.hurry,
             "boots": self.boots,
             "has_timers": self._has_timers,
@@ -250,6 +260,13 @@ class Host:
         if not message:
             raise AssertionError(f"{self.id} does not begin:\n{self._complaints.read_text()}{self.console()}")
         return [socket.socket(fileno=descriptor) for descriptor in descriptors]
+
+    def _connect(self, harness: socket.socket) -> None:
+        """Init waits for it."""
+        init = self._init()
+        if self.place.router is not None and init is not None:
+            self._wire = self.place.router.connect(init, self.machine["address"])
+            harness.send(b"connected")
 
     def _listen(self, harness: socket.socket, process: subprocess.Popen[bytes]) -> None:
         """Until init has ended."""

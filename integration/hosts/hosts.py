@@ -23,6 +23,7 @@ from .disks import BOX_TOOLS, Disks
 from .host import Host, Place, wait_for
 from .inside import processes
 from .relay import Loop
+from .wires import Router
 
 _LOOK_SECONDS = 0.05
 # EC2 user guide, "Terminate Amazon EC2 instances": one that does not shut down within a few minutes is shut down hard.
@@ -50,9 +51,11 @@ class Hosts:
         clock: MovedClock | None = None,
         kind: str | None = None,
         sockets: Path = Path("/tmp"),
+        are_wired: bool = False,
     ) -> None:
         """`hurry` makes the waits of systemd, cloud-init and the agent so many times shorter; `clock` is that of all machines; `kind` is how
-        they are kept apart, if not in the best way that there is (see `isolation`); `sockets` is where a folder of them is made."""
+        they are kept apart, if not in the best way that there is (see `isolation`); `sockets` is where a folder of them is made. `are_wired`: they
+        reach each other by their private addresses. Ask `why_no_wires` first."""
         best, why = isolation.best(sys.executable, str(INSIDE))
         self.isolation = kind or best
         self.why_not_better = why
@@ -62,7 +65,7 @@ class Hosts:
         self.boots: Callable[[dict[str, Any]], bool] = lambda machine: True  # whether a new machine boots, as of `LocalAws.machines`
         self.more_tools: tuple[str, ...] = ()  # which those find beside the usual commands
         self.disks: Disks | None = None  # of boxes, from `have_disks` on
-        self._clock, self._sockets_in = clock, sockets
+        self._clock, self._sockets_in, self._are_wired = clock, sockets, are_wired
         self._machines: dict[str, _Known] = {}
         self._slow: set[str] = set()  # regions where what is ended waits for its machine
         self._over = threading.Event()
@@ -84,9 +87,9 @@ class Hosts:
         if self.isolation == isolation.NAMESPACES:
             self.disk.mkdir(exist_ok=True)
         self._sockets = Path(tempfile.mkdtemp(prefix="hosts-", dir=self._sockets_in))
-        self._loop = Loop()
+        self._loop, self._router = Loop(), Router() if self._are_wired else None
         self._place = Place(
-            self.folder, self.disk, self._sockets, self.aws.endpoint, self.hurry, self._clock, self.isolation, self._loop
+            self.folder, self.disk, self._sockets, self.aws.endpoint, self.hurry, self._clock, self.isolation, self._loop, self._router
         )
         self._watch = threading.Thread(target=self._watch_all, daemon=True)
         self._watch.start()
@@ -99,6 +102,8 @@ class Hosts:
         with ExitStack() as ends:
             ends.callback(shutil.rmtree, self._sockets)
             ends.callback(self._loop.close)
+            if self._router is not None:
+                ends.callback(self._router.close)
             for region in self._slow:
                 ends.callback(self.aws.hold_ends, region, False)
             for host in self.all():

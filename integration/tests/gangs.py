@@ -75,15 +75,16 @@ def grant_vcpus(aws: LocalAws) -> None:
 class GangWorld:
     """An account in which jobs on several machines live."""
 
-    def __init__(self, aws: LocalAws, scratch: Path, packaged: Path, hurry: int = HURRY) -> None:
-        self.aws, self.scratch, self._packaged, self.hurry = aws, scratch, packaged, hurry
+    def __init__(self, aws: LocalAws, scratch: Path, packaged: Path, hurry: int = HURRY, are_wired: bool = False) -> None:
+        """`are_wired`: the machines reach each other by their private addresses."""
+        self.aws, self.scratch, self._packaged, self.hurry, self._are_wired = aws, scratch, packaged, hurry, are_wired
 
     def __enter__(self) -> GangWorld:
         with ExitStack() as stack:
             self.account = stack.enter_context(JobAccount(self.aws))
             grant_vcpus(self.aws)
             environment = self.account.environment(LAMBDA_TASK_ROOT=str(self._packaged))
-            self.hosts = stack.enter_context(Hosts(self.aws, self.scratch / "hosts", self.hurry))
+            self.hosts = stack.enter_context(Hosts(self.aws, self.scratch / "hosts", self.hurry, are_wired=self._are_wired))
             self.clock = MovedClock()
             self.control = stack.enter_context(Control(self.aws, environment, every=0.5, clock=self.clock))
             self._all = stack.pop_all()
@@ -94,8 +95,7 @@ class GangWorld:
         self._all.__exit__(*error)
 
     def submit(self, nodes: int = 2, steps: int = STEPS, pause_after: int | None = None, more: str = "", outputs: bool = False) -> Gang:
-        gang = Gang(self, nodes, steps, self.scratch / "meet")
-        gang.folder.mkdir()
+        gang = self.gang(nodes, steps)
         if pause_after is not None:
             gang.pause_after(pause_after)
         words = [sys.executable, gang_training.__file__, str(gang.folder), str(steps), str(EVERY)]
@@ -106,11 +106,20 @@ class GangWorld:
             machine=f"outputs = [{json.dumps(str(gang.folder / 'result'))}]" if outputs else "",
             checkpoints=json.dumps(str(self.hosts.disk / "var/curfew/checkpoints")),
         )
-        key = self.account.submit("gang", more + text)
+        gang.job = self.accept(more + text)
+        return gang
+
+    def gang(self, nodes: int, steps: int) -> Gang:
+        """One that is not submitted yet, with its folder."""
+        gang = Gang(self, nodes, steps, self.scratch / "meet")
+        gang.folder.mkdir()
+        return gang
+
+    def accept(self, text: str) -> Job:
+        key = self.account.submit("gang", text)
         answer = wait_for(lambda: self.account.answer(key), TIMEOUT_SECONDS, lambda: "no answer")
         assert answer["is"] == "accepted", answer
-        gang.job = Job(self.account, answer["job"])
-        return gang
+        return Job(self.account, answer["job"])
 
     def minutes_pass(self, minutes: float) -> None:
         """For the control plane alone: agents measure each wait by itself, and theirs are shorter."""

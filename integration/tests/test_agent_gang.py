@@ -250,8 +250,13 @@ def test_the_steps_of_a_node_that_writes_alone_count(gang: Job) -> None:
         nodes = launch(gang, 1, started)
         nodes[0].until(lambda: gang.kept() == 10)
         assert parts(gang, 1, 10) == [0, 1]
+        # A step of node 0 shows that node 1 works as well.
+        nodes[1].until(lambda: (document(gang, 1, "beat/1.json") or {}).get("work", {}).get("step_seconds") is not None)
         nodes[0].metadata.warn(60)
         said = end(gang, nodes)
+    assert "of work are lost" not in said, "what node 1 does not write, it does not lose"
+    beats = [document(gang, 1, f"beat/{node}.json") for node in (0, 1)]
+    assert [beat.get("unsaved_seconds") is not None for beat in beats if beat] == [True, False], beats
     assert gang.head()["checkpoint"]["step"] == 11 and parts(gang, 1, 11) == [0, 1], said
     (gang.scratch / "go-on").touch()
     with ExitStack() as started:

@@ -87,7 +87,7 @@ pub(super) async fn list_checkpoint_directory(
 /// Warns the owner if the command ended at the signal, and no checkpoint has the work before it. Returns that for the exit record.
 pub(crate) fn warn_of_lost_work(agent: &Agent, signal: &str, ending: Option<CommandExit>) -> Option<String> {
     let lost = i64::try_from(agent.status().unsaved.seconds(now())?).map(SignedDuration::from_secs).ok()?;
-    if lost < agent.pace.scale(LOST_MIN) {
+    if lost < agent.pace.scale(LOST_MIN) || !agent.answers_for_steps() {
         return None;
     }
     let ended = match ending {

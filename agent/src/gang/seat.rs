@@ -54,6 +54,8 @@ struct OwnParts {
     processes: u32,
     /// Steps of which peers have put their parts, and this node has not.
     awaited: BTreeSet<u64>,
+    /// Number of the empty parts that this node has put: peers write those steps.
+    empty_parts: u32,
 }
 
 impl GangSeat {
@@ -113,6 +115,17 @@ impl GangSeat {
     pub(crate) fn writes(&self) -> bool {
         let parts = self.parts();
         parts.has_written || parts.has_unkept
+    }
+
+    pub(crate) fn note_empty_part(&self) {
+        let mut parts = self.parts();
+        parts.empty_parts = parts.empty_parts.saturating_add(1);
+    }
+
+    /// True if this node tells the owner of steps that are missing. One that writes none, as all but rank 0's with `torch.save`, leaves that to those
+    /// that do; where no node is known to write any, node 0 tells it.
+    pub(crate) fn answers_for_steps(&self) -> bool {
+        self.writes() || (self.node == 0 && self.parts().empty_parts == 0)
     }
 
     /// Sets the number of the command's processes, unless it is not known.

@@ -81,7 +81,10 @@ impl StepCommits {
             if lacks_own(&parts) && owes_empty(agent, seat, context, &parts) {
                 let written = agent.store.write_empty_part(&seat.part(false, Vec::new()), checkpoint, now()).await;
                 match written {
-                    Ok(()) => drop(parts.insert(seat.node, now())),
+                    Ok(()) => {
+                        note_step_of_peers(agent, seat, step, parts.values().copied().min());
+                        parts.insert(seat.node, now());
+                    }
                     Err(CheckpointError::Store(error)) => return Err(error.into()),
                     Err(_) => {}
                 }
@@ -166,6 +169,13 @@ impl StepCommits {
             agent.warn_owner(AgentWarningKind::NotKept, &format!("no step of this attempt is kept: {why}"));
         }
     }
+}
+
+/// A step of which this node has no file shows that its command works as well.
+fn note_step_of_peers(agent: &Agent, seat: &GangSeat, step: u64, first: Option<Timestamp>) {
+    seat.note_empty_part();
+    let newest = first.map(|first| (Some(step), first));
+    agent.with_work(|work, at| work.observe_steps(true, newest, at));
 }
 
 async fn read_parts(

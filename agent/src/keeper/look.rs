@@ -121,7 +121,7 @@ impl KeeperTask {
 
     /// Warns the owner if no checkpoint exists, and no file can become one, for twice the expected interval.
     fn warn_of_no_checkpoint(&self, steps: &[CheckpointStep], left_out: Option<&str>) {
-        if !steps.is_empty() || !self.counting.is_empty() {
+        if !steps.is_empty() || !self.counting.is_empty() || !self.agent.answers_for_steps() {
             return self.agent.clear_warning(AgentWarningKind::NoCheckpoint);
         }
         let place = self.directory.path.display();

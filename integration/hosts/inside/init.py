@@ -391,6 +391,8 @@ def main() -> None:
         socket.send_fds(harness, [json.dumps({"listens": True}).encode()], [one.fileno() for one in listening])
         for one in listening:
             one.close()
+        if told["is_wired"]:
+            harness.recv(64)
     else:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.chdir(told["disk"])
