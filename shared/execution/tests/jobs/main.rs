@@ -135,6 +135,7 @@ impl Simulation {
             chosen: None,
             progress: &|_, _| (),
             halted: None,
+            metrics: None,
         }
     }
 
