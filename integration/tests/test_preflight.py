@@ -308,6 +308,7 @@ ALLOWED: tuple[Statement, ...] = policy(DEPLOYER)
 # The resource of each type that the templates make, as CloudFormation names it, and what it calls to create, update and delete one.
 MADE = {
     "AWS::CloudWatch::Alarm": ("cloudwatch:us-east-1:{account}:alarm:curfew-RunJobsErrorsAlarm-1", "cloudwatch:PutMetricAlarm cloudwatch:DeleteAlarms"),
+    "AWS::CloudWatch::Dashboard": ("cloudwatch::{account}:dashboard/curfew-account", "cloudwatch:PutDashboard cloudwatch:GetDashboard cloudwatch:DeleteDashboards"),
     "AWS::Events::Rule": ("events:us-east-1:{account}:rule/curfew-EndOfInstance-1", "events:PutRule events:PutTargets events:RemoveTargets events:DeleteRule"),
     "AWS::IAM::InstanceProfile": (
         "iam::{account}:instance-profile/curfew/curfew-job",

@@ -220,8 +220,14 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
     assert template()["Resources"]["RunJobs"]["Properties"]["Environment"] == {
-        "Variables": {"CURFEW_JOB_PROFILE": {"Ref": "JobProfile"}, "CURFEW_TRIGGER_BUCKETS": {"Fn::Join": [",", {"Ref": "TriggerBuckets"}]}}
+        "Variables": {
+            "CURFEW_JOB_PROFILE": {"Ref": "JobProfile"},
+            "CURFEW_TRIGGER_BUCKETS": {"Fn::Join": [",", {"Ref": "TriggerBuckets"}]},
+            "CURFEW_ACCOUNT_METRICS": {"Ref": "AccountMetrics"},
+        }
     }
+    for name in ("EnforceBudgets", "SendReport"):
+        assert template()["Resources"][name]["Properties"]["Environment"] == {"Variables": {"CURFEW_ACCOUNT_METRICS": {"Ref": "AccountMetrics"}}}
     assert fixed_environment() == {"MALLOC_TRIM_THRESHOLD_": "1048576"}
 
 
@@ -299,6 +305,7 @@ def test_every_topic_is_encrypted_and_says_who_may_publish() -> None:
 
 def test_alarms_and_budgets_of_this_account_only_can_publish() -> None:
     def services(document: list[dict[str, Any]]) -> dict[str, Any]:
+        document = [one for one in document if "Fn::If" not in one]
         return {
             statement["Principal"]["Service"]: statement["Condition"]
             for statement in document
@@ -315,6 +322,10 @@ def test_alarms_and_budgets_of_this_account_only_can_publish() -> None:
     its_budgets = {"ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:budgets::${AWS::AccountId}:*"}}}
     assert services(key) == {"cloudwatch.amazonaws.com": this_account, "budgets.amazonaws.com": this_account}
     assert (services(topic), services(everything), services(alarms)) == ({}, {}, {"cloudwatch.amazonaws.com": this_account})
+    [(condition, of_account, nothing)] = [one["Fn::If"] for one in everything if "Fn::If" in one]
+    its_alarms = {"ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:${AWS::StackName}-*"}}}
+    assert (condition, nothing) == ("HasAccountAlarm", {"Ref": "AWS::NoValue"})
+    assert services([of_account]) == {"cloudwatch.amazonaws.com": this_account | its_alarms}
     assert services(notifications) == {"budgets.amazonaws.com": this_account | its_budgets}
 
 

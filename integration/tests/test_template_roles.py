@@ -402,7 +402,8 @@ ACCESS: list[tuple[str, ...]] = [
     ("notices/reap-sagemaker/eu-west-1.json", "", "", "rw", "", "", "", "r", "", ""),
     ("notices/enforce-budgets/eu-west-1.json", "", "", "", "rw", "", "", "", "", ""),
     ("notices/run-jobs/eu-west-1.json", "", "", "", "", "rw", "", "", "", ""),
-    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "", "r", "", "", ""),
+    # Only with AccountMetrics=yes.
+    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "r", "", "r", "", "", ""),
     ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "", "r", "", "", ""),
     ("plans/2026-09-01/reap-sagemaker/run.json", "", "", "w", "", "", "r", "", "", ""),
     ("plans/2026-09-01/enforce-budgets/run.json", "", "", "", "w", "", "r", "", "", ""),

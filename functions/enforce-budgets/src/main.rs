@@ -13,7 +13,9 @@ const FUNCTION: &str = "enforce-budgets";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
+        async |FunctionSettings { bucket, channels, mode, account_metrics, .. }| {
+            Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics)
+        },
         enforce,
     )
 }

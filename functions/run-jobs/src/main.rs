@@ -22,10 +22,10 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets }| {
+        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets, account_metrics }| {
             let agents = AgentBinaries::new(runtime::agents());
             let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets };
-            (Clients::connect(bucket, channels, mode).await, setup)
+            (Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics), setup)
         },
         reconcile,
     )

@@ -12,7 +12,9 @@ const FUNCTION: &str = "send-report";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled],
-        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
+        async |FunctionSettings { bucket, channels, mode, account_metrics, .. }| {
+            Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics)
+        },
         send,
     )
 }

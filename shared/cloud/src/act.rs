@@ -55,6 +55,10 @@ impl Cloud for Aws {
         self.meter.take()
     }
 
+    fn add_usage(&self, more: RunUsage) {
+        self.meter.add(more);
+    }
+
     async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         let page =
             describe::page(self.ec2(region).describe_instances().instance_ids(instance.as_str()), region).await?;

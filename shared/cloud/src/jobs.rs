@@ -23,7 +23,6 @@ use model::channels::MessageTopics;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
 use model::instance::Tags;
-use plan::report::RunUsage;
 use ports::{GroupOrder, JobCloud, VcpuQuotaExceeded};
 
 use crate::aws::Aws;
@@ -33,10 +32,6 @@ use crate::sns;
 impl JobCloud for Aws {
     async fn has_confirmed_subscription(&self, topics: &MessageTopics) -> Result<bool, CallError> {
         sns::has_confirmed_subscription(self, topics).await
-    }
-
-    fn add_usage(&self, more: RunUsage) {
-        self.meter.add(more);
     }
 
     async fn observe_machines(

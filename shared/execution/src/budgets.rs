@@ -28,19 +28,24 @@ use model::observation::{Gap, GapKind, Observation, Observed};
 use plan::Plan;
 use plan::report::Report;
 use ports::{
-    ActivityDocuments, BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments, LedgerDocuments,
-    StoreError,
+    ActivityDocuments, AuditDocuments, BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments,
+    LedgerDocuments, StoreError,
 };
 use reaping::budgets::{close, decide};
 use reaping::policy::Policy;
+use report::{AccountMetrics, BeatFacts};
 
+use crate::account_metrics::read_newest_judgement;
 use crate::{RecalledLogs, Run, prices};
 use documents::{LoadedBudgets, UpdatedBudgets};
 pub use statuses::load_budget_statuses;
 
-pub trait BeatDocuments: CommonDocuments + ActivityDocuments + BudgetDocuments + LedgerDocuments {}
+pub trait BeatDocuments:
+    CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments + LedgerDocuments
+{
+}
 
-impl<D: CommonDocuments + ActivityDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
+impl<D: CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
 
 /// One beat of a run: observes, updates ledgers and documents, decides, notifies and records.
 ///
@@ -49,6 +54,7 @@ impl<D: CommonDocuments + ActivityDocuments + BudgetDocuments + LedgerDocuments>
 pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
     let (policy, subscribers) = run.prepare_without_prices().await?;
     let observation = observe(run, &policy).await;
+    run.publish_metrics(&observation.metrics);
     let (memory, home) = (&observation.recalled.memory, run.cloud.home());
     let plan = decide(&observation.budgets, &policy.config, &policy.ceiling, memory, home);
     let plan = close(plan, &observation.closed, &policy.config, &policy.ceiling, memory, home);
@@ -69,6 +75,8 @@ pub struct BudgetsObservation {
     pub gaps: Vec<Gap>,
     /// The notifications of earlier beats, all in the log of the home region.
     pub recalled: RecalledLogs,
+    /// Metrics of the account; none where the deployment asks for none.
+    pub metrics: AccountMetrics,
 }
 
 /// The current month and the previous one, in the account's time zone.
@@ -96,7 +104,23 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     let ledgers = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await.with_gaps_in(&mut gaps);
     let renewed = documents::renewed(run, policy, &months, &ledgers, &machines, documents).await;
     let UpdatedBudgets { budgets, closed } = renewed.with_gaps_in(&mut gaps);
-    BudgetsObservation { regions, budgets, closed, gaps, recalled }
+    let mut metrics = AccountMetrics::default();
+    if let Some(publisher) = &run.metrics {
+        let judged = read_newest_judgement(run).await.with_gaps_in(&mut gaps);
+        let looks = ledgers.looks.iter().filter(|(region, _)| regions.contains(region));
+        metrics = AccountMetrics::from_beat(&BeatFacts {
+            account: publisher.account,
+            now: run.now,
+            config: &policy.config,
+            spends: ledgers.is_whole.then_some(ledgers.spends.current.as_slice()),
+            looks: looks.map(|(region, look)| (region.clone(), *look)).collect(),
+            instances: &beats.instances,
+            machines: &machines,
+            judged: judged.as_ref(),
+            budgets: &budgets,
+        });
+    }
+    BudgetsObservation { regions, budgets, closed, gaps, recalled, metrics }
 }
 
 /// The beats of EC2 and of `SageMaker`, one per region.
@@ -154,7 +178,7 @@ async fn recall(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, regions: &[
 }
 
 /// Calls the bucket within a timeout. Its failure is a gap of that region; `what` names the document of one that timed out.
-async fn in_time<T>(
+pub(crate) async fn in_time<T>(
     call: impl Future<Output = Result<T, StoreError>>,
     timeout: Duration,
     region: &Region,

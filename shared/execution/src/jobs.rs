@@ -22,6 +22,7 @@ mod sweeps;
 mod triggers;
 mod work;
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +31,7 @@ use std::time::Duration;
 use futures::future::join3;
 use jiff::Timestamp;
 use jobs::trigger::TriggerObject;
-use jobs::{Job, JobId, LaunchRefusals};
+use jobs::{Job, JobId, LaunchRefusals, Phase};
 use model::config::Config;
 use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
@@ -41,6 +42,7 @@ use ports::{
     BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments, JobCloud, ReconcilerDocuments,
     StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
+use report::AccountMetrics;
 
 use crate::{RESERVE, Run, answer_timeout, catch_bug, prices};
 
@@ -207,6 +209,23 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         });
     }
 
+    /// Reconciles each job. A run about all jobs publishes the number of those that are held, unless it could not read each; the state of a job that
+    /// another run has written is unknown.
+    async fn reconcile_counted(&self, named: Vec<find::NamedJob>, is_of_all: bool) -> Vec<(Job, Option<String>)> {
+        let has_state = |(_, read): &&find::NamedJob| read.value.is_some();
+        let unfinished: Vec<JobId> = named.iter().filter(has_state).map(|(id, _)| id.clone()).collect();
+        let is_all = is_of_all && named.len() < find::TEAM_JOBS_MAX;
+        let worked = self.reconcile_all(named).await;
+        let has_read_all = self.with_findings(|found| found.gaps.iter().all(|gap| gap.kind == GapKind::Readers));
+        if let Some(publisher) = self.run.metrics.as_ref().filter(|_| is_all && has_read_all) {
+            let is_held = |(job, _): &(Job, Option<String>)| (job.job.clone(), matches!(job.phase, Phase::Held(_)));
+            let known: BTreeMap<JobId, bool> = worked.iter().map(is_held).collect();
+            let jobs = unfinished.iter().map(|job| (&job.team, known.get(job).copied()));
+            self.run.publish_metrics(&AccountMetrics::from_jobs(publisher.account, jobs));
+        }
+        worked
+    }
+
     /// The time, in whole seconds, as documents and tags have it.
     fn now(&self) -> Timestamp {
         let now = (self.run.clock)();
@@ -283,7 +302,7 @@ pub async fn reconcile(
     let seen = named.len();
     // While the subscriptions are unknown, the run begins no job; the next run asks again.
     named.retain(|(_, read)| is_subscription_known || read.value.as_ref().is_some_and(was_launched));
-    let worked: Vec<(Job, Option<String>)> = jobs.reconcile_all(named).await;
+    let worked = jobs.reconcile_counted(named, is_subscription_known && hint == EventHint::All).await;
     if is_subscription_known && hint == EventHint::All {
         Box::pin(jobs.find_ended_sweeps()).await;
         Box::pin(jobs.release_strays()).await;

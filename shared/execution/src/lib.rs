@@ -1,6 +1,7 @@
 //! Runs: what a run observes, how it carries out its plan, and in which order. The loop is `run.rs`.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod account_metrics;
 mod act;
 pub mod budgets;
 mod bugs;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+pub use account_metrics::MetricsPublisher;
 pub use act::carry_out;
 pub use bugs::catch_bug;
 pub use job_states::load_job_states;

@@ -17,7 +17,7 @@ use model::observation::{Gap, GapKind, Observed};
 use notify::{Message, ReplyUrls};
 use plan::report::Report;
 use ports::{CallError, ConfigLoadError, Documents, ReportCloud, ReportDocuments};
-use report::{MonthFacts, MonthReport, bucket_export, digest, mail, render_html};
+use report::{AccountMetrics, MonthFacts, MonthReport, bucket_export, digest, mail, render_html};
 
 use crate::{Run, prices};
 
@@ -81,6 +81,7 @@ pub async fn send(
     let facts = run.store.read_month_facts(month.clone(), config.account.zone(), prices, run.now).await;
     let account = account_of_topic(&run.channels.topics.teams);
     let charges = bucket_export(&facts, account.as_deref(), config.account.name.as_deref());
+    let saved = run.metrics.as_ref().map(|publisher| AccountMetrics::from_month(publisher.account, &facts));
     let Observed { items: mut month_report, gaps } = report_on(facts, run.cloud, &config, run.timeout()).await;
     month_report.account = account;
     let home = run.cloud.home();
@@ -104,6 +105,7 @@ pub async fn send(
     };
     let errors = has_page.err().into_iter().chain(written.err()).chain(exported.err());
     report.gaps.extend(errors.map(|error| error.gap(home)));
+    run.publish_metrics(&saved.unwrap_or_default());
     let unrecorded = run.record(&mut report).await;
     report.gaps.extend(unrecorded);
     for gap in &report.gaps {

@@ -39,7 +39,7 @@ use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 
 use crate::subscribers::{Subscribers, stops_or_deletes_now};
-use crate::{OBSERVATION_TIMEOUT_MIN, RESERVE, RecalledLogs, prices};
+use crate::{MetricsPublisher, OBSERVATION_TIMEOUT_MIN, RESERVE, RecalledLogs, prices};
 
 /// One run of one function, on AWS or on what stands for it.
 pub struct Run<'a, C, D> {
@@ -67,6 +67,8 @@ pub struct Run<'a, C, D> {
     pub progress: &'a dyn Fn(&Step, &StepOutcome),
     /// A flag that halts the run: while it is `true`, no further step begins.
     pub halted: Option<&'a AtomicBool>,
+    /// Destination of the metrics of the account; `None` if the deployment asks for none.
+    pub metrics: Option<MetricsPublisher<'a>>,
 }
 
 /// Resources, each with its region.

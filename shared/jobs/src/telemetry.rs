@@ -291,6 +291,13 @@ mod tests {
     }
 
     #[test]
+    fn curfews_own_metrics_are_no_evidence() {
+        let text = format!("[metrics.nvidia]\nnamespace = \"{}\"\n", model::config::ACCOUNT_METRICS_NAMESPACE);
+        let error = Config::read(&text).unwrap_err().to_string();
+        assert!(error.contains("`Curfew/Account` is written by Curfew itself"), "{error}");
+    }
+
+    #[test]
     fn a_figure_that_no_gpu_has_is_missing() {
         let blank = Some(u32::MAX);
         let all = GpuSample { memory_used_mib: blank, power_milliwatts: blank, ..gpu(3, u32::MAX) };

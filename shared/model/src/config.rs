@@ -58,6 +58,9 @@ pub const BYTES_MAX: usize = 256 * 1024;
 /// this namespace is refused.
 pub const JOB_METRICS_NAMESPACE: &str = "Curfew/Jobs";
 
+/// The namespace of the metrics of the account, which the functions publish for graphs and alarms. No rule reads it.
+pub const ACCOUNT_METRICS_NAMESPACE: &str = "Curfew/Account";
+
 const DOCUMENT: DocumentKind = DocumentKind { bytes_max: BYTES_MAX, every_key: settings::every_key };
 
 /// The whole configuration. `Config::default()` is what an absent document means. Its fields, and those of each section, are in the order of

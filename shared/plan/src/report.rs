@@ -186,13 +186,30 @@ pub struct RunUsage {
     /// Messages that SNS was given.
     pub messages: u64,
     pub cost_explorer_requests: u64,
+    /// Metrics of the account that were published. Without that they are in no record.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub published_metrics: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl AddAssign for RunUsage {
     fn add_assign(&mut self, other: Self) {
         // Taken apart by name: a figure that is added does not compile until it is summed.
-        let Self { runs, milliseconds, metrics, metric_lists, s3_reads, s3_writes, messages, cost_explorer_requests } =
-            other;
+        let Self {
+            runs,
+            milliseconds,
+            metrics,
+            metric_lists,
+            s3_reads,
+            s3_writes,
+            messages,
+            cost_explorer_requests,
+            published_metrics,
+        } = other;
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.runs, runs);
         add(&mut self.milliseconds, milliseconds);
@@ -202,5 +219,6 @@ impl AddAssign for RunUsage {
         add(&mut self.s3_writes, s3_writes);
         add(&mut self.messages, messages);
         add(&mut self.cost_explorer_requests, cost_explorer_requests);
+        add(&mut self.published_metrics, published_metrics);
     }
 }

@@ -107,6 +107,9 @@ pub trait Cloud {
     /// Usage that AWS bills for all calls since the last time, those to the bucket included.
     fn take_usage(&self) -> RunUsage;
 
+    /// Counts usage that is in no record yet: what a run took without a call, or has taken and left in no record.
+    fn add_usage(&self, more: RunUsage);
+
     /// One instance.
     async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError>;
 

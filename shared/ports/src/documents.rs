@@ -4,11 +4,13 @@
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price;
+use jiff::Timestamp;
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
 use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
+use plan::report::RunRecord;
 use serde::Serialize;
 
 use crate::{ConfigLoadError, StoreError};
@@ -94,6 +96,15 @@ pub trait ActivityDocuments {
         activity: &ActivityCache,
         last: Option<&str>,
     ) -> Result<(), StoreError>;
+}
+
+/// Audit records of other functions, for figures that people see. No run decides by one.
+pub trait AuditDocuments {
+    /// The newest record of a function's own runs, after what `curfew apply` has carried out since; `None` if there is none of today or yesterday.
+    ///
+    /// # Errors
+    /// If S3 refused, or one of the records is not Curfew's.
+    async fn read_newest_audit(&self, function: &str, now: Timestamp) -> Result<Option<RunRecord>, StoreError>;
 }
 
 /// Budgets: one document a holder and month.

@@ -12,7 +12,6 @@ use model::channels::MessageTopics;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
 use model::instance::Tags;
-use plan::report::RunUsage;
 
 use crate::{CallError, PriceCloud};
 
@@ -36,9 +35,6 @@ pub trait JobCloud: PriceCloud {
     /// # Errors
     /// If the subscriptions of a topic cannot be listed, and no other has one.
     async fn has_confirmed_subscription(&self, topics: &MessageTopics) -> Result<bool, CallError>;
-
-    /// Counts usage again that a run has taken and left in no record.
-    fn add_usage(&self, more: RunUsage);
 
     /// Observes these instances of one region. Each is in the answer once, in their order; one that EC2 does not know is
     /// [`MachineSight::Absent`](jobs::MachineSight::Absent).

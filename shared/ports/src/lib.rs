@@ -20,7 +20,7 @@ pub use cloud::{
     Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, PriceCloud, SageMakerCloud, SageMakerWrite,
     VolumeCloud,
 };
-pub use documents::{ActivityDocuments, BudgetDocuments, Documents, LedgerDocuments, Versioned};
+pub use documents::{ActivityDocuments, AuditDocuments, BudgetDocuments, Documents, LedgerDocuments, Versioned};
 pub use job_cloud::{GroupOrder, JobCloud, VcpuQuotaExceeded};
 pub use job_documents::{JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments};
 pub use job_folders::{BacklogDocuments, InboxDocuments, SweepDocuments, TriggerDocuments};

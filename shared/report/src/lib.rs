@@ -7,6 +7,7 @@
 //! What could not be read is named in the report. A figure never counts what is unknown.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod account_metrics;
 mod actions;
 mod checkpoints;
 mod digest;
@@ -26,6 +27,7 @@ mod spend;
 mod sums;
 mod waste;
 
+pub use account_metrics::{AccountMetrics, BeatFacts, Dimension, Metric, OTHERS, REGIONS_MAX, SERIES_MAX, TEAMS_MAX};
 pub use actions::{ACTIONS_MAX, DayActions, DayCondenser, RecordedAction};
 pub use checkpoints::{CheckpointRow, StoredCheckpoints};
 pub use digest::digest;

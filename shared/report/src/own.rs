@@ -24,6 +24,10 @@ pub const FUNCTIONS: [(&str, u64); 6] = [
     ("send-report", 512),
 ];
 
+/// Functions that publish metrics of the account, and how often in an hour, by their schedule in `template.yaml`. `CloudWatch` bills a metric for each
+/// hour in which it is published, however often.
+const PUBLISHERS: [(&str, u128); 3] = [("enforce-budgets", 4), ("run-jobs", 60), ("send-report", 1)];
+
 /// Alarms and the key of the stack, in micro-USD a month. `docs/costs.md` lists them, and a test counts them in `template.yaml`.
 const STACK_USD_MICROS_PER_MONTH: u64 = 2_900_000;
 
@@ -31,6 +35,8 @@ const STACK_USD_MICROS_PER_MONTH: u64 = 2_900_000;
 const GB_SECOND: u128 = 16_667;
 const INVOCATION: u128 = 200;
 const METRIC: u128 = 10_000;
+/// A published metric, for an hour: $0.30 a month of 730 hours.
+const PUBLISHED_METRIC_HOUR: u128 = 410_959;
 const S3_READ: u128 = 400;
 const S3_WRITE: u128 = 5_000;
 const MESSAGE: u128 = 500;
@@ -101,9 +107,16 @@ pub struct OwnCost {
     /// Audit records of the month, for a month.
     #[serde(rename = "storage_usd")]
     pub storage: Amount,
+    /// Metrics of the account, where the deployment asks for them.
+    #[serde(rename = "account_metrics_usd", skip_serializing_if = "is_nothing")]
+    pub account_metrics: Amount,
     /// Alarms and the key, since the first run in the month.
     #[serde(rename = "stack_usd")]
     pub stack: Amount,
+}
+
+fn is_nothing(amount: &Amount) -> bool {
+    *amount == Amount::ZERO
 }
 
 impl OwnCost {
@@ -120,6 +133,7 @@ impl OwnCost {
         for (function, function_runs) in runs {
             let memory = FUNCTIONS.iter().find(|(name, _)| name == function).map_or(0, |(_, memory)| *memory);
             nanos.add(function_runs, memory);
+            nanos.add_published(function, function_runs.usage.published_metrics);
             cost.runs = cost.runs.saturating_add(function_runs.runs());
             cost.unmeasured_runs = cost.unmeasured_runs.saturating_add(function_runs.unmeasured);
             cost.metrics = cost.metrics.saturating_add(function_runs.usage.metrics);
@@ -127,12 +141,13 @@ impl OwnCost {
         }
         (cost.lambda, cost.metrics_cost, cost.calls) =
             (from_nanos(nanos.lambda), from_nanos(nanos.metrics), from_nanos(nanos.calls));
+        cost.account_metrics = from_nanos(nanos.published);
         Self { storage: crate::checkpoints::storage_of_month(record_bytes), ..cost }
     }
 
     #[must_use]
     pub fn total(&self) -> Amount {
-        [self.lambda, self.metrics_cost, self.calls, self.storage, self.stack].into_iter().sum()
+        [self.lambda, self.metrics_cost, self.account_metrics, self.calls, self.storage, self.stack].into_iter().sum()
     }
 }
 
@@ -141,9 +156,16 @@ struct BilledNanos {
     lambda: u128,
     metrics: u128,
     calls: u128,
+    published: u128,
 }
 
 impl BilledNanos {
+    /// Each value is its share of an hour of its metric.
+    fn add_published(&mut self, function: &str, published: u64) {
+        let per_hour = PUBLISHERS.iter().find(|(name, _)| *name == function).map_or(1, |(_, per_hour)| *per_hour);
+        self.published += u128::from(published) * PUBLISHED_METRIC_HOUR / per_hour;
+    }
+
     fn add(&mut self, runs: &FunctionRuns, memory_mib: u64) {
         let RunUsage {
             milliseconds, metrics, metric_lists, s3_reads, s3_writes, messages, cost_explorer_requests, ..
@@ -192,6 +214,23 @@ mod tests {
         check("reap-instances", RunUsage { metrics: 1_000, metric_lists: 1_000, ..none }, [0, 20_000, 0]);
         check("reap-instances", RunUsage { s3_reads: 10_000, s3_writes: 1_000, ..none }, [0, 0, 9_000]);
         check("reap-instances", RunUsage { messages: 1_000_000, cost_explorer_requests: 1, ..none }, [0, 0, 510_000]);
+    }
+
+    #[test]
+    fn published_metrics_are_billed_by_the_hour() {
+        let check = |function: &str, published_metrics: u64, expect: &str| {
+            let runs = runs_of(function, RunUsage { published_metrics, ..RunUsage::default() });
+            let cost = OwnCost::from_runs(&runs, no_time());
+            assert_eq!(
+                (cost.account_metrics.to_string(), cost.total()),
+                (expect.to_owned(), cost.account_metrics),
+                "{function}"
+            );
+        };
+        // 100 metrics in each quarter of an hour of a month, one each minute, one a day.
+        check("enforce-budgets", 100 * 4 * 730, "$30.00");
+        check("run-jobs", 60 * 730, "$0.30");
+        check("send-report", 30, "$0.01");
     }
 
     #[test]

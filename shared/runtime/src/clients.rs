@@ -1,12 +1,14 @@
 //! The clients that all runs of a function share, created once, before the first event.
 
 use cloud::Aws;
-use execution::{Run, log};
+use execution::{MetricsPublisher, Run, log};
 use jiff::Timestamp;
-use model::channels::NotificationChannels;
+use model::channels::{NotificationChannels, account_of_topic};
 use model::id::RunId;
 use model::mode::Mode;
 use store::Store;
+
+use crate::logs::write_line;
 
 /// The clients, and the settings from the function's environment.
 pub struct Clients {
@@ -14,6 +16,8 @@ pub struct Clients {
     store: Store,
     channels: NotificationChannels,
     mode: Mode,
+    /// The number of the account, if its metrics are published.
+    metrics_account: Option<String>,
 }
 
 impl Clients {
@@ -21,7 +25,14 @@ impl Clients {
     pub async fn connect(bucket: String, channels: NotificationChannels, mode: Mode) -> Self {
         let aws = Aws::connect().await;
         let store = Store::new(aws.sdk_config(), bucket);
-        Self { aws, store, channels, mode }
+        Self { aws, store, channels, mode, metrics_account: None }
+    }
+
+    /// The clients of a function that publishes metrics of the account, if the deployment asks for them.
+    #[must_use]
+    pub fn with_account_metrics(self, asks: bool) -> Self {
+        let metrics_account = account_of_topic(&self.channels.topics.teams).filter(|_| asks);
+        Self { metrics_account, ..self }
     }
 
     /// A run about everything that the function manages, from `now` to `deadline` by `clock`.
@@ -33,8 +44,23 @@ impl Clients {
         (now, deadline): (Timestamp, Timestamp),
         clock: &'a dyn Fn() -> Timestamp,
     ) -> Run<'a, Aws, Store> {
-        let Self { aws: cloud, store, channels, mode } = self;
+        let Self { aws: cloud, store, channels, mode, metrics_account } = self;
         let (chosen, progress, halted) = (None, &log, None);
-        Run { cloud, store, channels, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
+        let metrics = metrics_account.as_deref().map(|account| MetricsPublisher { account, write_line: &write_line });
+        Run {
+            cloud,
+            store,
+            channels,
+            function,
+            id,
+            mode: *mode,
+            now,
+            deadline,
+            clock,
+            chosen,
+            progress,
+            halted,
+            metrics,
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! "Log-level filtering").
 
 use std::ffi::OsString;
+use std::io::Write as _;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -27,6 +28,12 @@ pub(crate) fn start(variable: impl Fn(&str) -> Option<OsString>) {
         let message = panic.payload_as_str().unwrap_or("without a message");
         tracing::error!(location, "panic: {message}");
     }));
+}
+
+/// Writes a line that is not one of the log's own: the log nests no objects. A line that cannot be written is lost, as one of the log is.
+#[expect(clippy::disallowed_methods, reason = "this is where a function's log goes")]
+pub(crate) fn write_line(line: &str) {
+    let _ = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 /// `RUST_LOG`, if it can be read; otherwise Lambda's level for all (`AWS_LAMBDA_LOG_LEVEL`; Lambda developer guide, "Log-level filtering"),

@@ -21,6 +21,8 @@ pub struct FunctionSettings {
     pub job_profile: Option<String>,
     /// `CURFEW_TRIGGER_BUCKETS`: the buckets whose events make jobs, separated by commas. Absent: none.
     pub trigger_buckets: Vec<String>,
+    /// `CURFEW_ACCOUNT_METRICS`: `yes` publishes the metrics of the account. Absent means no.
+    pub account_metrics: bool,
 }
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
@@ -62,31 +64,32 @@ impl FunctionSettings {
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
+        let metrics = text("CURFEW_ACCOUNT_METRICS").and_then(account_metrics);
         let region =
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) {
+        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers, metrics), region) {
             (
                 Ok(bucket),
                 Ok(topics),
                 Ok(chat_topic_arn),
                 (Ok(event_bus), Ok(reply_url)),
                 Ok(mode),
-                (Ok(job_profile), Ok(trigger_buckets)),
+                (Ok(job_profile), Ok(trigger_buckets), Ok(account_metrics)),
                 Ok(()),
             ) => {
                 let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
-                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
+                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets, account_metrics })
             }
-            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) => {
+            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers, metrics), region) => {
                 let topic_mistakes = topics.err().into_iter().flatten();
                 let mistakes = [bucket.err()].into_iter().chain(topic_mistakes).chain([
                     chat_topic_arn.err(),
                     event_bus.err(),
                     reply_url.err(),
                 ]);
-                let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
+                let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), metrics.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
         }
@@ -192,6 +195,14 @@ fn topic_region(arn: &str) -> Option<&str> {
         && (1..=256).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_legal.then_some(*region)
+}
+
+fn account_metrics(value: Option<String>) -> Result<bool, InvalidValue> {
+    match value.as_deref() {
+        None | Some("" | "no") => Ok(false),
+        Some("yes") => Ok(true),
+        Some(other) => Err(InvalidValue::new(format!("CURFEW_ACCOUNT_METRICS is {other:?}; set it to yes or no"))),
+    }
 }
 
 fn mode(value: Option<&str>) -> Result<Mode, InvalidValue> {

@@ -1,4 +1,4 @@
-//! Audit records, read for people. No run of a function reads one.
+//! Audit records, read for people. No run of a function decides by one.
 
 use std::cmp::Reverse;
 
@@ -7,6 +7,7 @@ use model::id::RunId;
 use model::listing::ListedObject;
 use model::moment::{CLOCK_SKEW_MAX, after, before};
 use plan::report::{APPLIED, RunRecord, folder_of};
+use ports::AuditDocuments;
 use report::RunOutline;
 
 use crate::document::{is_at_home, read, read_in_one_pass};
@@ -23,7 +24,7 @@ const APPLIES_MAX: usize = 50;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-const IF_LOST: &str = "it is the trail of one run, and no run reads it";
+const IF_LOST: &str = "it is the trail of one run, and no run decides by it";
 
 /// The key of an audit record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,12 @@ impl PlanKey {
         let name = key.strip_prefix("plans/")?.strip_suffix(".json")?;
         let [_, function, run] = name.split('/').collect::<Vec<_>>().try_into().ok()?;
         Some(Self { function: function.to_owned(), run: RunId::from(run), written_at, bytes, key })
+    }
+}
+
+impl AuditDocuments for Store {
+    async fn read_newest_audit(&self, function: &str, now: Timestamp) -> Result<Option<RunRecord>, StoreError> {
+        self.newest_plan_after_applies(function, now).await
     }
 }
 

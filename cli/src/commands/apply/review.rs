@@ -94,6 +94,7 @@ impl ApplyTask<'_> {
             chosen: Some(chosen),
             progress,
             halted,
+            metrics: None,
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn renew(
     let home = run.cloud.home();
     // The ledgers are read once more, one after the other: once a day.
     let mut by_type = BTreeMap::<TypeName, Amount>::new();
-    for region in &ledgers.regions {
+    for region in ledgers.looks.keys() {
         let month = CalendarMonth::containing(run.now, &policy.config.account.zone());
         let (read, what) = (run.store.read_ledger(&month, region), || format!("the ledger of {month}"));
         match in_time(read, run.timeout(), region, "s3:GetObject", what).await {

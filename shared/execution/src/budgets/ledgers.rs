@@ -3,11 +3,12 @@
 //! Beats follow the observed regions; spend does not. A region that is no longer observed (removed from the configuration, disabled, or unlisted
 //! because the list failed) still has a ledger, and that counts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::{LOOKS_BACK, LedgerSpends, ReservationTimes};
 use billing::ledger::{CalendarMonth, FoldLimits, Ledger};
+use jiff::Timestamp;
 use model::id::Region;
 use model::observation::{Gap, Observed};
 use ports::BudgetCloud;
@@ -24,8 +25,8 @@ pub(super) struct LedgerSummary {
     pub(super) spends: LedgerSpends,
     /// The spend of the previous month, as of its end; `None` if none of its ledgers was read.
     pub(super) closing: Option<LedgerSpends>,
-    /// The regions whose ledger of this month was read.
-    pub(super) regions: Vec<Region>,
+    /// The regions whose ledger of this month was read, each with its newest whole look.
+    pub(super) looks: BTreeMap<Region, Option<Timestamp>>,
     /// `true` if all ledgers of this month were read.
     pub(super) is_whole: bool,
     /// `true` if all ledgers of the previous month were read.
@@ -49,7 +50,7 @@ pub(super) async fn kept(
     let mut ledgers = LedgerSummary {
         spends: LedgerSpends::default(),
         closing: None,
-        regions: Vec::new(),
+        looks: BTreeMap::new(),
         is_whole: true,
         is_before_whole: looks_back,
         knows_end_of_before: true,
@@ -82,7 +83,7 @@ pub(super) async fn kept(
         gaps.extend(ledger_gaps);
         ledgers.is_whole &= ledger.is_some();
         ledgers.spends.add_region(ledger.as_ref(), before.as_ref(), moments, run.now);
-        ledgers.regions.extend(ledger.map(|_| region.clone()));
+        ledgers.looks.extend(ledger.map(|ledger| (region.clone(), ledger.as_of())));
         if let Some(before) = before {
             ledgers.knows_end_of_before &= before.as_of().is_some_and(|as_of| as_of >= end_of_before);
             let closing = ledgers.closing.get_or_insert_default();

@@ -17,13 +17,13 @@ use super::{BeatDocuments, in_time};
 use crate::bugs::or_gap;
 use crate::{AT_ONCE, Run};
 
-/// The facts about each running instance. Without a budget there is no advice, and nothing is read. What cannot be read is unknown, and a gap.
+/// The facts about each running instance, for advice and metrics. Without a budget and without metrics of the account nothing is read. What cannot be read is unknown, and a gap.
 pub(super) async fn read_machine_facts(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
     instances: &[Instance],
 ) -> Observed<BTreeMap<ResourceId, MachineFacts>> {
-    if !has_budget(&policy.config) {
+    if !has_budget(&policy.config) && run.metrics.is_none() {
         return Observed::default();
     }
     let running = || instances.iter().filter(|instance| instance.state == InstanceState::Running);

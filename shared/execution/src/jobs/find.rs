@@ -17,7 +17,10 @@ use super::{EventHint, JobRunDocuments, JobsRun, ReadJob};
 use crate::{AT_ONCE, Run};
 
 /// The most states that one sweep reads. Even so each job of one team is reconciled within minutes, and EC2 sends events about machines.
-const JOBS_MAX: ShareLimits = ShareLimits { team_max: 2_000, total_max: 5_000 };
+const JOBS_MAX: ShareLimits = ShareLimits { team_max: TEAM_JOBS_MAX, total_max: 5_000 };
+
+/// The most states of one team that one sweep reads: a run that has fewer in all has read every one.
+pub(super) const TEAM_JOBS_MAX: usize = 2_000;
 
 const NO_LIMITS: ShareLimits = ShareLimits { team_max: usize::MAX, total_max: usize::MAX };
 

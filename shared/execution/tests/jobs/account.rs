@@ -94,6 +94,9 @@ impl Cloud for Account<'_> {
         RunUsage::default()
     }
 
+    // Nothing is billed here.
+    fn add_usage(&self, _: RunUsage) {}
+
     async fn describe_instance(&self, _: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         unreachable!("neither run looks at a single instance: {instance}")
     }
@@ -157,9 +160,6 @@ impl JobCloud for Account<'_> {
         self.call("sns:ListSubscriptionsByTopic").await?;
         Ok(true)
     }
-
-    // Nothing is billed here.
-    fn add_usage(&self, _: RunUsage) {}
 
     async fn observe_machines(
         &self,

@@ -19,10 +19,11 @@ use model::listing::{ListPart, ListedObject};
 use model::notification_log::NotificationLog;
 use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
+use plan::report::RunRecord;
 use ports::{
-    ActivityDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments, JobDocuments,
-    LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments, StoreError,
-    SweepDocuments, TriggerDocuments, Versioned,
+    ActivityDocuments, AuditDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments,
+    JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
+    StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
 use serde::Serialize;
 
@@ -109,6 +110,12 @@ impl ActivityDocuments for Account<'_> {
 
     async fn write_activity(&self, _: &Region, _: &ActivityCache, _: Option<&str>) -> Read<()> {
         unreachable!("a beat only reads it")
+    }
+}
+
+impl AuditDocuments for Account<'_> {
+    async fn read_newest_audit(&self, _: &str, _: Timestamp) -> Read<Option<RunRecord>> {
+        unreachable!("no metrics are asked for")
     }
 }
 

@@ -141,6 +141,7 @@ impl Simulation {
             chosen: None,
             progress: &|_, _| (),
             halted: None,
+            metrics: None,
         }
     }
 

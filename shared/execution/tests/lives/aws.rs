@@ -106,6 +106,7 @@ impl AwsInMemory {
             chosen: None,
             progress: &|_, _| (),
             halted: None,
+            metrics: None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
@@ -248,6 +249,9 @@ impl Cloud for Seam<'_> {
     fn take_usage(&self) -> RunUsage {
         RunUsage::default()
     }
+
+    // Nothing is billed here.
+    fn add_usage(&self, _: RunUsage) {}
 
     async fn describe_instance(&self, _region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
         self.find(&self.aws().instances, |instance| instance.id == *id)

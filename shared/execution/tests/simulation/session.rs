@@ -130,6 +130,7 @@ impl Session {
             chosen: None,
             progress: &progress,
             halted: None,
+            metrics: None,
         };
         look::live(&self, &run).await;
     }
@@ -279,6 +280,9 @@ impl Cloud for Session {
     fn take_usage(&self) -> RunUsage {
         RunUsage::default()
     }
+
+    // Nothing is billed here.
+    fn add_usage(&self, _: RunUsage) {}
 
     async fn describe_instance(&self, _region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         self.may_look_at(instance)?;

@@ -62,11 +62,13 @@ pub(super) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Signe
 /// A namespace whose metrics may be evidence. What a job's machine may write is none: it could make another instance look idle.
 pub(super) fn namespace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let namespace = String::deserialize(deserializer)?;
-    if namespace != super::JOB_METRICS_NAMESPACE {
-        return Ok(namespace);
-    }
+    let writer = match namespace.as_str() {
+        super::JOB_METRICS_NAMESPACE => "the machines of jobs",
+        super::ACCOUNT_METRICS_NAMESPACE => "Curfew itself",
+        _ => return Ok(namespace),
+    };
     Err(serde::de::Error::custom(format!(
-        "`{namespace}` is written by the machines of jobs, so nothing in it shows that an instance is idle; name another namespace"
+        "`{namespace}` is written by {writer}, so nothing in it shows that an instance is idle; name another namespace"
     )))
 }
 

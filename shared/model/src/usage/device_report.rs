@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{BasicUse, MetricSeries, PowerReport, SeriesOwners, device_of};
-use crate::config::{JOB_METRICS_NAMESPACE, SeriesNames};
+use crate::config::{ACCOUNT_METRICS_NAMESPACE, JOB_METRICS_NAMESPACE, SeriesNames};
 use crate::instance::{Instance, first_label};
 
 /// The most series that are kept as evidence; the advice names a few.
@@ -139,7 +139,7 @@ impl MetricSeries {
         let metric = self.metric.to_ascii_lowercase();
         let words = ["gpu", "nvidia", "dcgm", "neuron", "rocm", "amd"];
         !self.namespace.starts_with("AWS/")
-            && self.namespace != JOB_METRICS_NAMESPACE
+            && ![JOB_METRICS_NAMESPACE, ACCOUNT_METRICS_NAMESPACE].contains(&self.namespace.as_str())
             && words.iter().any(|word| metric.contains(word))
     }
 }

@@ -1,6 +1,6 @@
 //! An audit record as it is read back, for people who review what a run did and what awaits approval.
 //!
-//! No run reads it. Fields that a later version of Curfew adds are ignored; those that this version needs must exist.
+//! No run decides by it; enforce-budgets and send-report read it for their figures. Fields that a later version of Curfew adds are ignored; those that this version needs must exist.
 
 mod evidence;
 

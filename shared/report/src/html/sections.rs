@@ -232,13 +232,15 @@ pub(super) fn own(report: &MonthReport) -> Markup {
         return html! { @if is_whole { section { h2 id="own" { "Curfew itself" }
         p { "Unknown: no audit record of this month is left, or Curfew was not deployed in it." } } } };
     };
-    let parts = [
+    let is_published = own.account_metrics != Amount::ZERO;
+    let published = is_published.then_some(("Metrics of the account", own.account_metrics));
+    let parts = published.into_iter().chain([
         ("Alarms and the key", own.stack),
         ("CloudWatch metrics", own.metrics_cost),
         ("Lambda", own.lambda),
         ("Calls to S3, SNS and Cost Explorer", own.calls),
         ("Audit records of the month", own.storage),
-    ];
+    ]);
     html! {
         section {
             h2 id="own" { "Curfew itself" }

@@ -13,7 +13,8 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         | "CURFEW_ACCOUNT_TOPIC_ARN"
         | "CURFEW_CHAT_TOPIC_ARN"
         | "CURFEW_EVENT_BUS"
-        | "CURFEW_REPLY_URL" => None,
+        | "CURFEW_REPLY_URL"
+        | "CURFEW_ACCOUNT_METRICS" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -34,6 +35,7 @@ fn everything_is_read() {
         mode,
         job_profile: None,
         trigger_buckets: Vec::new(),
+        account_metrics: false,
     };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
@@ -146,7 +148,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8"),
         "{sentence}"
     );
 }
@@ -214,4 +216,11 @@ fn the_channels_beside_the_topic_are_there_if_somebody_names_them() {
     for wrong in ["https:///", "http://a.example/", "https://a.example", "https://a.example/?x=/", "https://a b/"] {
         assert!(links(wrong).unwrap_err().contains("CURFEW_REPLY_URL is"), "{wrong}");
     }
+}
+
+#[test]
+fn metrics_of_the_account_are_published_only_where_it_says_so() {
+    let metrics = |text: &str| read_with("CURFEW_ACCOUNT_METRICS", text).map(|settings| settings.account_metrics);
+    assert_eq!([metrics("yes"), metrics("no"), metrics("")], [Ok(true), Ok(false), Ok(false)]);
+    assert!(metrics("true").unwrap_err().contains("CURFEW_ACCOUNT_METRICS is \"true\"; set it to yes or no"));
 }

@@ -25,10 +25,10 @@ use model::subscriptions::TopicSubscriptions;
 use model::usage::{ActivityCache, LastInquiry};
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
-use plan::report::RunUsage;
+use plan::report::{RunRecord, RunUsage};
 use ports::{
-    ActivityDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError, Documents,
-    Ec2Write, LedgerDocuments, PriceCloud, StoreError, Versioned,
+    ActivityDocuments, AuditDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError,
+    Documents, Ec2Write, LedgerDocuments, PriceCloud, StoreError, Versioned,
 };
 use serde::Serialize;
 
@@ -60,6 +60,7 @@ pub(super) fn beat(world: &RefCell<QuarterWorld>, now: i64, is_doubled: bool) {
         chosen: None,
         progress: &|_, _| (),
         halted: None,
+        metrics: None,
     };
     let (one, other) = (run("one"), run("other"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -121,6 +122,9 @@ impl Cloud for Account<'_> {
     fn take_usage(&self) -> RunUsage {
         RunUsage::default()
     }
+
+    // Nothing is billed here.
+    fn add_usage(&self, _: RunUsage) {}
 
     async fn describe_instance(&self, _region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         unreachable!("a beat looks at no single instance: {instance}")
@@ -260,6 +264,12 @@ impl ActivityDocuments for Account<'_> {
         _last: Option<&str>,
     ) -> Result<(), StoreError> {
         unreachable!("a beat only reads it")
+    }
+}
+
+impl AuditDocuments for Account<'_> {
+    async fn read_newest_audit(&self, _: &str, _: Timestamp) -> Result<Option<RunRecord>, StoreError> {
+        unreachable!("no metrics are asked for")
     }
 }
 
