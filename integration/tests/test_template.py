@@ -220,7 +220,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
     assert template()["Resources"]["RunJobs"]["Properties"]["Environment"] == {
-        "Variables": {"CURFEW_JOB_PROFILE": {"Ref": "JobProfile"}, "CURFEW_TRIGGER_BUCKETS": {"Fn::Join": [",", {"Ref": "TriggerBuckets"}]}}
+        "Variables": {"CURFEW_JOB_PROFILE": {"Ref": "JobProfile"}, "CURFEW_TRIGGER_BUCKETS": {"Fn::Join": [",", {"Ref": "TriggerBuckets"}]}, "CURFEW_SCHEDULES": {"Ref": "Schedules"}}
     }
     assert fixed_environment() == {"MALLOC_TRIM_THRESHOLD_": "1048576"}
 

@@ -22,9 +22,9 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets }| {
+        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets, runs_schedules }| {
             let agents = AgentBinaries::new(runtime::agents());
-            let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets };
+            let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets, runs_schedules };
             (Clients::connect(bucket, channels, mode).await, setup)
         },
         reconcile,

@@ -21,6 +21,8 @@ pub struct FunctionSettings {
     pub job_profile: Option<String>,
     /// `CURFEW_TRIGGER_BUCKETS`: the buckets whose events make jobs, separated by commas. Absent: none.
     pub trigger_buckets: Vec<String>,
+    /// `CURFEW_SCHEDULES`: `true` if schedules make jobs. Absent means no.
+    pub runs_schedules: bool,
 }
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
@@ -62,31 +64,33 @@ impl FunctionSettings {
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
+        let schedules = text("CURFEW_SCHEDULES").and_then(schedules);
         let region =
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) {
+        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers, schedules), region) {
             (
                 Ok(bucket),
                 Ok(topics),
                 Ok(chat_topic_arn),
                 (Ok(event_bus), Ok(reply_url)),
                 Ok(mode),
-                (Ok(job_profile), Ok(trigger_buckets)),
+                (Ok(job_profile), Ok(trigger_buckets), Ok(runs_schedules)),
                 Ok(()),
             ) => {
                 let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
-                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
+                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets, runs_schedules })
             }
-            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) => {
+            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers, schedules), region) => {
                 let topic_mistakes = topics.err().into_iter().flatten();
                 let mistakes = [bucket.err()].into_iter().chain(topic_mistakes).chain([
                     chat_topic_arn.err(),
                     event_bus.err(),
                     reply_url.err(),
                 ]);
-                let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
+                let mistakes =
+                    mistakes.chain([mode.err(), profile.err(), triggers.err(), schedules.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
         }
@@ -111,6 +115,14 @@ fn trigger_buckets(value: Option<String>) -> Result<Vec<String>, InvalidValue> {
         Some(other) => Err(InvalidValue::new(format!(
             "CURFEW_TRIGGER_BUCKETS has {other:?}, which is not a bucket name; set it to names alone, separated by commas"
         ))),
+    }
+}
+
+fn schedules(value: Option<String>) -> Result<bool, InvalidValue> {
+    match value.as_deref() {
+        None | Some("" | "no") => Ok(false),
+        Some("yes") => Ok(true),
+        Some(other) => Err(InvalidValue::new(format!("CURFEW_SCHEDULES is {other:?}; set it to yes or no"))),
     }
 }
 
