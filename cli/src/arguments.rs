@@ -5,7 +5,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     apply, budget, cancel, completions, config, doctor, explain, gpu_box, gpus, jobs, keep, logs, metrics, mode, plans,
-    recommend, report, rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
+    recommend, report, rerun, run, run_now, scan, schedule, ssh, submit, team, undo, uninstall, version, watch,
 };
 use crate::global_options::GlobalOptions;
 
@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Cancel(cancel::Cancel),
     #[command(subcommand)]
     Box(gpu_box::GpuBox),
+    #[command(subcommand)]
+    Schedule(schedule::Schedule),
     #[command(subcommand)]
     Team(team::Team),
     Doctor(doctor::Doctor),

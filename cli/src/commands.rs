@@ -21,6 +21,7 @@ pub(crate) mod rerun;
 pub(crate) mod run;
 pub(crate) mod run_now;
 pub(crate) mod scan;
+pub(crate) mod schedule;
 pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod team;
@@ -74,6 +75,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Ssh(ssh) => ssh.run(&context).await,
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Box(gpu_box) => Box::pin(gpu_box.run(&context)).await,
+        Command::Schedule(schedule) => schedule.run(&context).await,
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => Box::pin(doctor.run(&context)).await,
         Command::Metrics(metrics) => Box::pin(metrics.run(&context)).await,

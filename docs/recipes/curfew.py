@@ -1,4 +1,5 @@
 """Resumes and marks checkpoints under Curfew, in one file without dependencies: copy it beside the training, or fetch it in `setup`.
+`pip install curfew-aws` has the same functions under the same name.
 
     path, step = curfew.resume()            # (None, 0) at the first start
     ...

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from json_schema import check_document
 from reaping import binary
 
 COMMAND = binary("curfew")
@@ -38,10 +39,12 @@ class Said:
 
 
 def curfew(environment: Mapping[str, str], *arguments: str, stdin: str = "") -> Said:
-    """Nothing of this process's own environment reaches it, so that no developer's profile does."""
+    """Nothing of this process's own environment reaches it, so that no developer's profile does. A document in JSON fits its schema."""
     ended = subprocess.run(
         [COMMAND, *arguments], env=dict(environment), input=stdin, capture_output=True, text=True, timeout=_SECONDS_MAX
     )
+    if "--json" in arguments and ended.stdout.startswith("{"):
+        check_document(arguments, ended.stdout)
     return Said(ended.returncode, ended.stdout, ended.stderr)
 
 

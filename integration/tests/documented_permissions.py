@@ -47,7 +47,7 @@ def is_in_row(call: dict[str, Any], known: set[str]) -> bool:
     return all(any(fnmatchcase(key, pattern) for pattern in patterns) for key in keys)
 
 
-_MEMBERS_DO = {"box up", "box ls", "box extend", "box down", "box rm", "submit", "run", "rerun", "jobs", "logs", "cancel", "keep", "release", "gpus"}
+_MEMBERS_DO = {"box up", "box ls", "box extend", "box down", "box rm", "schedule add", "schedule ls", "schedule rm", "submit", "run", "rerun", "jobs", "logs", "cancel", "keep", "release", "gpus"}
 # By sample policies, the commands that they are for. A team lead has the policy of the members as well.
 PEOPLE: dict[tuple[Path, ...], set[str]] = {
     (TEAM_MEMBER,): _MEMBERS_DO,

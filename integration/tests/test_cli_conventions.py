@@ -39,7 +39,7 @@ def test_there_are_the_commands_of_the_readme() -> None:
     assert re.fullmatch(r"curfew \d+\.\d+\.\d+\n", curfew({}, "--version").fine().out)
     assert {words[0] for words in ALL if words} == {
         *("scan", "config", "explain", "plans", "budget", "report", "recommend", "gpus", "apply", "keep", "protect", "release"),
-        *("undo", "submit", "run", "rerun", "jobs", "logs", "ssh", "cancel", "box", "team", "doctor", "watch", "completions"),
+        *("undo", "submit", "run", "rerun", "jobs", "logs", "ssh", "cancel", "box", "schedule", "team", "doctor", "watch", "completions"),
         *("metrics", "mode", "run-now", "uninstall", "version"),
     }
 
@@ -127,6 +127,7 @@ SPEAKING_TO_AWS = (
     *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef", "jobs", "jobs llama", "logs llama", "ssh llama", "rerun llama", "run --gpu a10g --team vision -- true", "cancel llama --yes"),
     *("mode observe", "run-now reap-instances", "uninstall", "config apply /dev/null", "config rollback"),
     *("box up --gpu a10g --team vision my-box", "box ls", "box extend my-box 3h", "box down my-box --yes", "box rm my-box --yes", "box connect my-box"),
+    *("schedule add nightly /dev/null --team vision", "schedule ls --team vision", "schedule rm nightly --team vision"),
     *("submit /dev/null --team vision", "team create vision", "team list", "team delete vision"),
 )
 

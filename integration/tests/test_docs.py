@@ -40,8 +40,8 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", *(f"docs
 
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
-_FINDS = re.compile(r"^curfew (scan|doctor|plans|recommend|metrics check)\b")
-_GROUPS = ("box", "config", "metrics", "team")
+_FINDS = re.compile(r"^curfew (scan|doctor|plans|recommend|metrics check|schedule ls)\b")
+_GROUPS = ("box", "config", "metrics", "schedule", "team")
 _DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b(?!T)")
 _NOT_RUN = {
     "cargo": "builds and tests: the rest of `make test` does",

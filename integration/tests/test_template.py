@@ -224,6 +224,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
             "CURFEW_JOB_PROFILE": {"Ref": "JobProfile"},
             "CURFEW_TRIGGER_BUCKETS": {"Fn::Join": [",", {"Ref": "TriggerBuckets"}]},
             "CURFEW_ACCOUNT_METRICS": {"Ref": "AccountMetrics"},
+            "CURFEW_SCHEDULES": {"Ref": "Schedules"},
         }
     }
     for name in ("EnforceBudgets", "SendReport"):

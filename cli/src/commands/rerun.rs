@@ -52,7 +52,7 @@ impl Rerun {
         };
         let text = store.read_spec(&job).await?;
         let text = text.ok_or_else(|| CommandError::new(format!("{job} has no document any more")))?;
-        self.options.team.get_or_insert_with(|| job.team.clone());
+        self.options.team.team.get_or_insert_with(|| job.team.clone());
         let resume_from = self.from_checkpoint.then_some(job.job.as_str());
         let note = format!("{job} at {}", context.now);
         let document = JobDocument {

@@ -6,7 +6,7 @@ pub(super) mod estimate;
 mod inputs;
 mod role;
 mod show;
-mod trigger;
+pub(in crate::commands) mod trigger;
 mod workdir;
 
 use std::io::Read as _;
@@ -57,12 +57,19 @@ pub(crate) struct Submit {
     trigger: Option<String>,
 }
 
+/// The team that a document is of.
+#[derive(Debug, Args)]
+pub(crate) struct TeamOption {
+    /// The team, whose budget pays [default: the only team of the configuration]
+    #[arg(long, value_name = "NAME", env = "CURFEW_TEAM", hide_env_values = true)]
+    pub(crate) team: Option<TeamName>,
+}
+
 /// The options of a submission.
 #[derive(Debug, Args)]
 pub(crate) struct SubmitOptions {
-    /// Submit it for this team, on its budget [default: the only team of the configuration]
-    #[arg(long, value_name = "NAME", env = "CURFEW_TEAM", hide_env_values = true)]
-    pub(crate) team: Option<TeamName>,
+    #[command(flatten)]
+    pub(crate) team: TeamOption,
     /// Only show what would happen
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -81,6 +88,14 @@ pub(crate) struct JobDocument {
     /// The name of its file, which a job without `name` takes.
     pub(crate) file_name: String,
     pub(crate) bytes: Vec<u8>,
+}
+
+impl JobDocument {
+    /// Reads the file; `-` is standard input.
+    pub(in crate::commands) fn read(file: &Path) -> Result<Self, CommandError> {
+        let file_name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(Self { source: named(file), file_name, bytes: read(file)? })
+    }
 }
 
 /// ```json
@@ -135,11 +150,7 @@ struct SubmitAnswer {
 
 impl Submit {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let document = JobDocument {
-            source: named(&self.file),
-            file_name: self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-            bytes: read(&self.file)?,
-        };
+        let document = JobDocument::read(&self.file)?;
         if let Some(name) = &self.trigger {
             return trigger::submit_trigger(context, document, &self.options, name).await;
         }
@@ -332,6 +343,13 @@ impl<'a> SubmitOutput<'a> {
 
 impl SubmitOptions {
     pub(super) fn team(&self, config: &Config) -> Result<TeamName, CommandError> {
+        self.team.find(config)
+    }
+}
+
+impl TeamOption {
+    /// Finds the team: the named one, or the only one of the configuration.
+    pub(super) fn find(&self, config: &Config) -> Result<TeamName, CommandError> {
         if let Some(team) = &self.team {
             if is_team(team.as_str()) {
                 return Ok(team.clone());

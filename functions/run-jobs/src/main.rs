@@ -22,9 +22,18 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets, account_metrics }| {
+        async |settings| {
+            let FunctionSettings {
+                bucket,
+                channels,
+                mode,
+                job_profile,
+                trigger_buckets,
+                account_metrics,
+                runs_schedules,
+            } = settings;
             let agents = AgentBinaries::new(runtime::agents());
-            let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets };
+            let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets, runs_schedules };
             (Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics), setup)
         },
         reconcile,

@@ -18,6 +18,7 @@ mod inbox;
 mod money;
 mod notifications;
 mod ranking;
+mod schedules;
 mod sweeps;
 mod triggers;
 mod work;
@@ -104,6 +105,8 @@ pub struct DeploymentSetup {
     pub profile: Option<String>,
     /// The buckets whose events make jobs by triggers.
     pub trigger_buckets: Vec<String>,
+    /// `true` if schedules make jobs.
+    pub runs_schedules: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -131,8 +134,7 @@ struct JobsRun<'a, C, D> {
     /// `true` in enforce mode.
     enforces: bool,
     subscription: ConfirmedSubscription,
-    /// The buckets whose events make jobs.
-    trigger_buckets: &'a [String],
+    setup: &'a DeploymentSetup,
     /// The instance of the interruption warning.
     warned: Option<ResourceId>,
     /// Instances that were described for all jobs together.
@@ -279,7 +281,7 @@ pub async fn reconcile(
         profile,
         enforces: run.mode == Mode::Enforce,
         subscription,
-        trigger_buckets: &setup.trigger_buckets,
+        setup,
         warned,
         sights: MachineSightings::default(),
         dependencies: dependencies::KnownDependencies::default(),

@@ -5,7 +5,7 @@
 use model::id::TeamName;
 use model::team_folder::{decode_folder, team_folder};
 
-use super::JobId;
+use super::{JobId, JobName};
 
 /// Written by a job's machine. In IAM `*` matches `/` too: only a separate top folder keeps a machine's role out of `jobs/` (IAM user
 /// guide, "IAM JSON policy elements: Resource").
@@ -64,6 +64,12 @@ pub fn team_of_folder(folder: &str) -> Option<TeamName> {
 #[must_use]
 pub fn active_key(job: &JobId) -> String {
     format!("active/{}", path(job))
+}
+
+/// Prefix of the entries of all jobs of a name, and of members of a sweep of that name. Entries of other jobs have it, too.
+#[must_use]
+pub fn active_name_prefix(team: &TeamName, name: &JobName) -> String {
+    format!("active/{}/{}-", team_folder(team), name.as_str())
 }
 
 /// The entry of an unfinished sweep among the jobs of its team. Its name is no job's, and in a list it comes before all of them: whoever sees it

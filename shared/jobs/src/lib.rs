@@ -51,6 +51,7 @@ mod priority;
 mod rank;
 mod reconciliation;
 mod refusals;
+pub mod schedule;
 mod shell;
 mod signal_recipients;
 mod spec;
@@ -118,6 +119,7 @@ pub use priority::by_priority;
 pub use rank::{CapacityPool, LaunchObstacle, LaunchPolicy, prices_wanted, rank, refused_network};
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
+pub use schedule::{Schedule, ScheduleState};
 pub use shell::Shell;
 pub use signal_recipients::{ProcessEntry, ProgramKind, SignalRecipients, choose_recipients};
 pub use spec::{

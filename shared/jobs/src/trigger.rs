@@ -1,6 +1,6 @@
 //! `triggers/<team>/<name>.toml`: a job document with a section `[trigger]`. It makes a document of the inbox for what arrives in a bucket.
 
-mod document;
+pub(crate) mod document;
 mod object;
 mod read;
 
@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::is_folder_marker;
 
-pub use object::{FOLDER_MAX, TRIGGERS, TriggerListing, TriggerObject, state_key, trigger_key};
+pub use object::{
+    FOLDER_MAX, TRIGGERS, TriggerListing, TriggerObject, schedule_key, schedules_folder, state_key, trigger_key,
+};
+pub(crate) use read::NAME_CHARACTERS_MAX;
 
 /// Days for which a made job is remembered. An event comes up to two days late: EventBridge retries for 24 hours, and the queue keeps it
 /// for another 24.
@@ -82,6 +85,13 @@ pub struct TriggeredDocument {
     pub text: String,
     /// Last arrival that the document is for; only for `quiet`.
     until: Option<Timestamp>,
+}
+
+impl TriggeredDocument {
+    /// A document that waited for no quiet.
+    pub(crate) const fn at_once(name: String, text: String) -> Self {
+        Self { name, text, until: None }
+    }
 }
 
 impl TriggerState {

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use jobs::backlog::{Backlog, Bookmarks};
 use jobs::inbox::{InboxAnswers, Submission};
 use jobs::trigger::TriggerListing;
-use jobs::{DependencyState, InboxAnswer, JobId, JobResult, Sweep, TriggerState, TriggeredDocument};
+use jobs::{
+    DependencyState, InboxAnswer, JobId, JobName, JobResult, ScheduleState, Sweep, TriggerState, TriggeredDocument,
+};
 use model::id::{RunId, TeamName};
 use model::listing::{ListPart, ListedObject};
 
@@ -180,7 +182,33 @@ pub trait TriggerDocuments {
         last: Option<&str>,
     ) -> Result<Option<String>, StoreError>;
 
-    /// Puts a document that a trigger made into the inbox, unless one of that name is there: it is of the same object.
+    /// The state of a schedule, and its damage, as [`read_trigger_state`](Self::read_trigger_state).
+    ///
+    /// # Errors
+    /// If S3 refused, or another version of Curfew wrote it.
+    async fn read_schedule_state(
+        &self,
+        schedule: &str,
+    ) -> Result<(Versioned<ScheduleState>, Option<StoreError>), StoreError>;
+
+    /// Writes the state of a schedule over the version that was read. Returns the new `ETag`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
+    async fn write_schedule_state(
+        &self,
+        schedule: &str,
+        state: &ScheduleState,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError>;
+
+    /// The unfinished jobs of a team that may have this name, with the members of a sweep.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn unfinished_named(&self, team: &TeamName, name: &JobName) -> Result<Vec<JobId>, StoreError>;
+
+    /// Puts a document that a trigger or a schedule made into the inbox, unless one of that name is there: it is of the same object or moment.
     ///
     /// # Errors
     /// If S3 refused.

@@ -23,6 +23,8 @@ pub struct FunctionSettings {
     pub trigger_buckets: Vec<String>,
     /// `CURFEW_ACCOUNT_METRICS`: `yes` publishes the metrics of the account. Absent means no.
     pub account_metrics: bool,
+    /// `CURFEW_SCHEDULES`: `true` if schedules make jobs. Absent means no.
+    pub runs_schedules: bool,
 }
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
@@ -49,51 +51,48 @@ impl FunctionSettings {
             Some(Ok(text)) => Ok(Some(text)),
             Some(Err(_)) => Err(InvalidValue::new(format!("{name} is not UTF-8"))),
         };
-        let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
-        let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
-        let account =
-            text("CURFEW_ACCOUNT_TOPIC_ARN").and_then(|value| optional_topic("CURFEW_ACCOUNT_TOPIC_ARN", value));
-        let topics = match (topic_arn, account) {
-            (Ok(teams), Ok(account)) => Ok(MessageTopics { teams, account }),
-            (teams, account) => Err([teams.err(), account.err()]),
-        };
-        let chat_topic_arn =
-            text("CURFEW_CHAT_TOPIC_ARN").and_then(|value| optional_topic("CURFEW_CHAT_TOPIC_ARN", value));
-        let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
-        let reply_url = text("CURFEW_REPLY_URL").and_then(reply_url);
-        let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
-        let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
-        let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
-        let metrics = text("CURFEW_ACCOUNT_METRICS").and_then(account_metrics);
-        let region =
-            ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
-        let region =
-            if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers, metrics), region) {
-            (
-                Ok(bucket),
-                Ok(topics),
-                Ok(chat_topic_arn),
-                (Ok(event_bus), Ok(reply_url)),
-                Ok(mode),
-                (Ok(job_profile), Ok(trigger_buckets), Ok(account_metrics)),
-                Ok(()),
-            ) => {
-                let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
-                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets, account_metrics })
-            }
-            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers, metrics), region) => {
-                let topic_mistakes = topics.err().into_iter().flatten();
-                let mistakes = [bucket.err()].into_iter().chain(topic_mistakes).chain([
-                    chat_topic_arn.err(),
-                    event_bus.err(),
-                    reply_url.err(),
-                ]);
-                let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), metrics.err(), region.err()]);
-                Err(SettingsError(mistakes.flatten().collect()))
-            }
+        let mut mistakes = Vec::new();
+        let bucket = take(&mut mistakes, text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref())));
+        let teams = take(&mut mistakes, text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref())));
+        let mut topic = |name| take(&mut mistakes, text(name).and_then(|value| optional_topic(name, value)));
+        let (account, chat_topic_arn) = (topic("CURFEW_ACCOUNT_TOPIC_ARN"), topic("CURFEW_CHAT_TOPIC_ARN"));
+        let event_bus = take(&mut mistakes, text("CURFEW_EVENT_BUS").and_then(event_bus));
+        let reply_url = take(&mut mistakes, text("CURFEW_REPLY_URL").and_then(reply_url));
+        let mode = take(&mut mistakes, text("CURFEW_MODE").and_then(|value| mode(value.as_deref())));
+        let job_profile = take(&mut mistakes, text("CURFEW_JOB_PROFILE").and_then(profile));
+        let trigger_buckets = take(&mut mistakes, text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets));
+        let mut switch = |name| take(&mut mistakes, text(name).and_then(|value| is_yes(name, value.as_deref())));
+        let (account_metrics, runs_schedules) = (switch("CURFEW_ACCOUNT_METRICS"), switch("CURFEW_SCHEDULES"));
+        if !["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty())) {
+            mistakes.push(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does"));
         }
+        if !mistakes.is_empty() {
+            return Err(SettingsError(mistakes));
+        }
+        let (Some(bucket), Some(teams), Some(mode)) = (bucket, teams, mode) else {
+            return Err(SettingsError(mistakes));
+        };
+        let topics = MessageTopics { teams, account: account.flatten() };
+        Ok(Self {
+            bucket,
+            channels: NotificationChannels {
+                topics,
+                chat_topic_arn: chat_topic_arn.flatten(),
+                event_bus: event_bus.flatten(),
+                reply_url: reply_url.flatten(),
+            },
+            mode,
+            job_profile: job_profile.flatten(),
+            trigger_buckets: trigger_buckets.unwrap_or_default(),
+            account_metrics: account_metrics.unwrap_or_default(),
+            runs_schedules: runs_schedules.unwrap_or_default(),
+        })
     }
+}
+
+/// The value; a mistake is kept, and gives none.
+fn take<T>(mistakes: &mut Vec<InvalidValue>, value: Result<T, InvalidValue>) -> Option<T> {
+    value.map_err(|mistake| mistakes.push(mistake)).ok()
 }
 
 fn bucket(value: Option<&str>) -> Result<String, InvalidValue> {
@@ -197,11 +196,12 @@ fn topic_region(arn: &str) -> Option<&str> {
     is_legal.then_some(*region)
 }
 
-fn account_metrics(value: Option<String>) -> Result<bool, InvalidValue> {
-    match value.as_deref() {
+/// The value of a switch: `yes`, or `no`, which stands for an absent one.
+fn is_yes(name: &str, value: Option<&str>) -> Result<bool, InvalidValue> {
+    match value {
         None | Some("" | "no") => Ok(false),
         Some("yes") => Ok(true),
-        Some(other) => Err(InvalidValue::new(format!("CURFEW_ACCOUNT_METRICS is {other:?}; set it to yes or no"))),
+        Some(other) => Err(InvalidValue::new(format!("{name} is {other:?}; set it to yes or no"))),
     }
 }
 

@@ -95,7 +95,7 @@ impl Up {
             return Err(CommandError::with("--json cannot print the steps of a box", "add --detach or --dry-run"));
         }
         let (team, name) = BoxId::read(&self.name)?;
-        self.options.team = team.or(self.options.team);
+        self.options.team.team = team.or(self.options.team.team);
         let store = context.needs_deployed().await?.store;
         let config = store.read_config().await?;
         let id = BoxId { team: self.options.team(&config)?, name };
@@ -128,7 +128,7 @@ impl Up {
             file_name: id.name.as_str().to_owned(),
             bytes: job.to_document().into_bytes(),
         };
-        self.options.team = Some(id.team.clone());
+        self.options.team.team = Some(id.team.clone());
         let submitted =
             Box::pin(submit(context, document, &self.options, self.workdir.as_deref(), self.detach)).await?;
         let (Some(job), Some(object)) = (submitted.job, submitted.object) else { return Ok(submitted.ending) };

@@ -31,7 +31,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// # Errors
     /// If an arrival was not recorded, unless that is the trouble of one trigger: the team of that one is notified, and no other waits.
     pub(super) async fn run_triggers(&self, arrivals: &[Arrival]) -> Result<(), StoreError> {
-        if self.trigger_buckets.is_empty() {
+        if self.setup.trigger_buckets.is_empty() && !self.setup.runs_schedules {
             return Ok(());
         }
         let is_of_all = !arrivals.is_empty() || is_index_search_due(self.run.now);
@@ -43,9 +43,18 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             }
         };
         self.notify_of_cut_off(&cut_off);
-        let may_wait =
-            |one: &TriggerObject| one.state_written_at.is_some_and(|at| self.now().duration_since(at) < PENDING_FOR);
-        listed.retain(|one| is_of_all || may_wait(one));
+        let may_wait = |one: &TriggerObject| {
+            let is_recent = one.state_written_at.is_some_and(|at| self.now().duration_since(at) < PENDING_FOR);
+            is_of_all || is_recent
+        };
+        let is_on = |one: &TriggerObject| {
+            if one.is_schedule {
+                self.setup.runs_schedules
+            } else {
+                !self.setup.trigger_buckets.is_empty() && may_wait(one)
+            }
+        };
+        listed.retain(is_on);
         // A team with very many triggers does not delay those of the others.
         let mut by_team: BTreeMap<_, Vec<TriggerObject>> = BTreeMap::new();
         for one in listed {
@@ -62,7 +71,9 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let mut recorded = Ok(());
         for (one, error) in failed {
             self.report_failure(one, &error);
-            if !arrivals.is_empty() && (is_trouble_of_all || !error.is_of_one_object()) {
+            // Only what arrived is lost without its event; the next run looks at a schedule again.
+            let concerns_arrivals = !arrivals.is_empty() && !one.is_schedule;
+            if concerns_arrivals && (is_trouble_of_all || !error.is_of_one_object()) {
                 recorded = Err(error);
             }
         }
@@ -72,7 +83,12 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Notifies the teams of the mistakes in triggers that were just written.
     pub(super) async fn judge_written(&self, written: &[TriggerObject]) {
         let judged = stream::iter(written).map(|one| async move {
-            let read = async { self.read_legal_trigger(one).await.err() };
+            let read = async {
+                if one.is_schedule {
+                    return self.read_legal_schedule(one).await.err();
+                }
+                self.read_legal_trigger(one).await.err()
+            };
             (one, self.or_gap(&one.key, Box::pin(read)).await)
         });
         for (one, failed) in judged.buffered(AT_ONCE).collect::<Vec<_>>().await {
@@ -84,6 +100,9 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
 
     async fn run_trigger(&self, one: &TriggerObject, arrivals: &[Arrival], is_of_all: bool) -> Result<(), StoreError> {
         self.check_time(one)?;
+        if one.is_schedule {
+            return self.run_schedule(one).await;
+        }
         if !is_of_all {
             let (state, damage) = self.run.store.read_trigger_state(&one.key).await?;
             if !state.value.has_pending() && damage.is_none() {
@@ -132,7 +151,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let (trigger, _) = Trigger::read(&bytes, &one.name, Some(team), self.config, bucket, self.now())?;
         // The keys of its state and of its documents are shorter than those of its jobs.
         check_keys(&JobId { team: team.clone(), job: one.name.clone() })?;
-        if !self.trigger_buckets.iter().any(|name| name == trigger.bucket()) {
+        if !self.setup.trigger_buckets.iter().any(|name| name == trigger.bucket()) {
             return Err(vec![SpecMistake::for_document(format!(
                 "no event comes from s3://{}: an administrator adds it to the parameter TriggerBuckets of the stack",
                 trigger.bucket()
@@ -171,7 +190,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
 
     /// # Errors
     /// If it is too late in this run: what is left is repeated, as after any failure.
-    fn check_time(&self, one: &TriggerObject) -> Result<(), StoreError> {
+    pub(super) fn check_time(&self, one: &TriggerObject) -> Result<(), StoreError> {
         let address = || format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
         let late = || StoreError::unreached("s3:PutObject", address(), "the run had no time left for its jobs");
         self.time_left().map(drop).ok_or_else(late)
@@ -186,10 +205,16 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     }
 
     /// `what`: another one is notified at once, the same once a day.
-    fn notify_of_trouble(&self, one: &TriggerObject, what: String, problem: &str) {
+    pub(super) fn notify_of_trouble(&self, one: &TriggerObject, what: String, problem: &str) {
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
-        let text = format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.");
-        let sentence = "Curfew rejects the trigger {}";
+        let (text, sentence) = if one.is_schedule {
+            let text = format!("The schedule {address} makes no jobs: {problem}. Moments until then make no job.");
+            (text, "Curfew rejects the schedule {}")
+        } else {
+            let text =
+                format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.");
+            (text, "Curfew rejects the trigger {}")
+        };
         self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("trigger", what), (sentence, text)));
     }
 

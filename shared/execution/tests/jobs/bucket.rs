@@ -12,7 +12,10 @@ use jobs::inbox::{AnswerKind, InboxAnswers, Submission, answer_key};
 use jobs::keys::{active_key, jobs_folder};
 use jobs::node_gang::{DocumentSight, GangDocument, GangLaunch, GangListing, Listed, Node};
 use jobs::trigger::TriggerListing;
-use jobs::{CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, Sweep, TriggerState, TriggeredDocument};
+use jobs::{
+    CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, JobName, ScheduleState, Sweep, TriggerState,
+    TriggeredDocument,
+};
 use model::config::Config;
 use model::id::{Region, RunId, TeamName};
 use model::listing::{ListPart, ListedObject};
@@ -405,6 +408,18 @@ impl TriggerDocuments for Account<'_> {
 
     async fn write_trigger_state(&self, _: &str, _: &TriggerState, _: Option<&str>) -> Read<Option<String>> {
         unreachable!("no bucket has triggers")
+    }
+
+    async fn read_schedule_state(&self, _: &str) -> Read<(Versioned<ScheduleState>, Option<StoreError>)> {
+        unreachable!("schedules are off")
+    }
+
+    async fn write_schedule_state(&self, _: &str, _: &ScheduleState, _: Option<&str>) -> Read<Option<String>> {
+        unreachable!("schedules are off")
+    }
+
+    async fn unfinished_named(&self, _: &TeamName, _: &JobName) -> Read<Vec<JobId>> {
+        unreachable!("schedules are off")
     }
 
     async fn submit_triggered(&self, _: &TeamName, _: &TriggeredDocument) -> Read<()> {

@@ -74,7 +74,12 @@ fn setup() -> DeploymentSetup {
     // The content of the agent does not matter here.
     let agent = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
     let agents = AgentBinaries::new(vec![("x86_64", agent)]);
-    DeploymentSetup { agents, profile: Some("curfew-job".to_owned()), trigger_buckets: Vec::new() }
+    DeploymentSetup {
+        agents,
+        profile: Some("curfew-job".to_owned()),
+        trigger_buckets: Vec::new(),
+        runs_schedules: false,
+    }
 }
 
 /// The account with the clients of one run.

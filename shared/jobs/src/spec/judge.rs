@@ -23,11 +23,14 @@ impl From<DocumentError> for SpecMistake {
     }
 }
 
-/// `[trigger]` is legal, but not here.
+/// `[trigger]` and `[schedule]` are legal, but not here.
 fn say_where_triggers_go(mut mistake: SpecMistake) -> SpecMistake {
-    if mistake.key == "trigger" {
-        "the document is a trigger, not a job: submit it with `--trigger NAME`".clone_into(&mut mistake.problem);
+    match mistake.key.as_str() {
+        "trigger" => "the document is a trigger, not a job: submit it with `--trigger NAME`",
+        "schedule" => "the document is a schedule, not a job: add it with `curfew schedule add NAME`",
+        _ => return mistake,
     }
+    .clone_into(&mut mistake.problem);
     mistake
 }
 

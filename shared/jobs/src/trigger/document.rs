@@ -1,13 +1,13 @@
-//! The document that a trigger makes: its own without `[trigger]`, and with variables in `env`.
+//! The document that a trigger or a schedule makes: its own without `[trigger]` or `[schedule]`, and with variables in `env`.
 
 use std::ops::Range;
 
 use model::document::quoted;
 use toml::de::{DeTable, DeValue};
 
-/// Returns the range of the section `[trigger]`, in whole lines; `None` if it is not written as a section of its own.
-pub(super) fn section_range(text: &str, root: &DeTable<'_>) -> Option<Range<usize>> {
-    let (key, value) = root.get_key_value("trigger")?;
+/// Returns the range of a section such as `[trigger]`, in whole lines; `None` if it is not written as a section of its own.
+pub(crate) fn section_range(text: &str, root: &DeTable<'_>, section: &str) -> Option<Range<usize>> {
+    let (key, value) = root.get_key_value(section)?;
     let DeValue::Table(table) = value.get_ref() else { return None };
     let (before, after) = (text.get(..key.span().start)?, text.get(key.span().end..)?);
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -18,13 +18,13 @@ pub(super) fn section_range(text: &str, root: &DeTable<'_>) -> Option<Range<usiz
 }
 
 /// The document without these lines; all others keep their numbers.
-pub(super) fn blank(text: &str, lines: Range<usize>) -> Option<String> {
+pub(crate) fn blank(text: &str, lines: Range<usize>) -> Option<String> {
     let newlines: String = text.get(lines.clone())?.chars().filter(|one| *one == '\n').collect();
     Some([text.get(..lines.start)?, &newlines, text.get(lines.end..)?].concat())
 }
 
 /// The document with these variables in `env`, and with a name; `None` if they cannot be added to it.
-pub(super) fn with_variables(text: &str, name: &str, variables: &[(&'static str, String)]) -> Option<String> {
+pub(crate) fn with_variables(text: &str, name: &str, variables: &[(&'static str, String)]) -> Option<String> {
     let tree = DeTable::parse(text).ok()?;
     let lines: Vec<String> = variables.iter().map(|(key, value)| format!("{key} = {}", quoted(value))).collect();
     let mut made = match tree.get_ref().get_key_value("env") {

@@ -14,10 +14,13 @@ pub const TRIGGERS: &str = "triggers/";
 const DOCUMENT: &str = ".toml";
 const STATE: &str = ".state.json";
 
+/// The folder of a team's schedules below that of its triggers. A team has one part of a key, so no team's folder is called that.
+const SCHEDULES: &str = "/schedules";
+
 /// The objects of a folder that are read, as many as one call lists.
 pub const FOLDER_MAX: usize = 1_000;
 
-/// One trigger, as listed.
+/// One trigger or schedule, as listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerObject {
     pub key: String,
@@ -25,6 +28,10 @@ pub struct TriggerObject {
     pub team: Option<TeamName>,
     /// Its name without `.toml`.
     pub name: String,
+    /// `true` if it is in the folder of schedules.
+    pub is_schedule: bool,
+    /// Time of its own write; `None` if it was not listed.
+    pub written_at: Option<Timestamp>,
     /// Time at which its state was written; `None` without one.
     pub state_written_at: Option<Timestamp>,
 }
@@ -61,7 +68,9 @@ impl TriggerObject {
     pub fn from_key(key: &str) -> Option<Self> {
         let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Some(Self { key: key.to_owned(), team: team_in_folder(folder), name: name.to_owned(), state_written_at: None })
+        let (folder, is_schedule) = folder.strip_suffix(SCHEDULES).map_or((folder, false), |folder| (folder, true));
+        let (key, name) = (key.to_owned(), name.to_owned());
+        Some(Self { key, team: team_in_folder(folder), name, is_schedule, written_at: None, state_written_at: None })
     }
 }
 
@@ -71,7 +80,19 @@ pub fn trigger_key(team: &TeamName, name: &str) -> String {
     format!("{TRIGGERS}{}/{name}{DOCUMENT}", team_folder(team))
 }
 
-/// The key of a trigger's state.
+/// The folder of a team's schedules.
+#[must_use]
+pub fn schedules_folder(team: &TeamName) -> String {
+    format!("{TRIGGERS}{}{SCHEDULES}/", team_folder(team))
+}
+
+/// The key of a team's schedule.
+#[must_use]
+pub fn schedule_key(team: &TeamName, name: &str) -> String {
+    format!("{}{name}{DOCUMENT}", schedules_folder(team))
+}
+
+/// The key of the state of a trigger or a schedule.
 #[must_use]
 pub fn state_key(trigger: &str) -> String {
     format!("{}{STATE}", trigger.strip_suffix(DOCUMENT).unwrap_or(trigger))
@@ -80,9 +101,9 @@ pub fn state_key(trigger: &str) -> String {
 fn match_states(listed: Vec<ListedObject>) -> Vec<TriggerObject> {
     let states: BTreeMap<String, Timestamp> =
         listed.iter().filter(|one| one.key.ends_with(STATE)).map(|one| (one.key.clone(), one.written_at)).collect();
-    let trigger = |ListedObject { key, .. }: &ListedObject| {
+    let trigger = |ListedObject { key, written_at, .. }: &ListedObject| {
         let state_written_at = states.get(&state_key(key)).copied();
-        Some(TriggerObject { state_written_at, ..TriggerObject::from_key(key)? })
+        Some(TriggerObject { written_at: Some(*written_at), state_written_at, ..TriggerObject::from_key(key)? })
     };
     listed.iter().filter_map(trigger).collect()
 }
@@ -100,6 +121,8 @@ mod tests {
         let found = match_states(vec![
             listed("triggers/a%2Fb/x.toml", 1),
             listed("triggers/v%69sion/x.toml", 1),
+            listed("triggers/vision/schedules/x.state.json", 8),
+            listed("triggers/vision/schedules/x.toml", 1),
             listed("triggers/vision/x.state.json", 7),
             listed("triggers/vision/x.toml", 1),
             listed("triggers/x.toml", 1),
@@ -108,12 +131,19 @@ mod tests {
             .iter()
             .map(|one| {
                 let written = one.state_written_at.map(Timestamp::as_second);
-                (one.team.as_ref().map(TeamName::as_str), one.name.as_str(), written)
+                (one.team.as_ref().map(TeamName::as_str), one.name.as_str(), one.is_schedule, written)
             })
             .collect();
+        assert_eq!(schedule_key(&"a/b".into(), "x"), "triggers/a%2Fb/schedules/x.toml");
         assert_eq!(
             seen,
-            [(Some("a/b"), "x", None), (None, "x", None), (Some("vision"), "x", Some(7)), (None, "x", None)]
+            [
+                (Some("a/b"), "x", false, None),
+                (None, "x", false, None),
+                (Some("vision"), "x", true, Some(8)),
+                (Some("vision"), "x", false, Some(7)),
+                (None, "x", false, None)
+            ]
         );
     }
 }

@@ -28,7 +28,7 @@ const QUIET_MIN: SignedDuration = SignedDuration::from_mins(1);
 const QUIET_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// The name and the digits of an object fit a job's name.
-const NAME_CHARACTERS_MAX: usize = 50;
+pub(crate) const NAME_CHARACTERS_MAX: usize = 50;
 
 /// Most bytes that a trigger's variables may add: a key has up to 1,024 bytes, and each may be written as six.
 const ADDED_BYTES_MAX: usize = 16 * 1024;
@@ -66,7 +66,8 @@ impl Trigger {
         let trigger = section.read(tree.get_ref(), state_bucket, |folder| check_folder(folder, team, config));
         section.check_name(name);
         section.refuse_finish_by(tree.get_ref());
-        let blanked = document::section_range(text, tree.get_ref()).and_then(|lines| document::blank(text, lines));
+        let blanked =
+            document::section_range(text, tree.get_ref(), "trigger").and_then(|lines| document::blank(text, lines));
         let (Some(text), Some((bucket, prefix, kind, max_per_day))) = (blanked, trigger) else {
             return Err(section.found);
         };
@@ -110,7 +111,8 @@ impl Section<'_> {
             self.refuse(None, "", problem);
             return None;
         };
-        let (DeValue::Table(table), Some(_)) = (value.get_ref(), document::section_range(self.text, root)) else {
+        let (DeValue::Table(table), Some(_)) = (value.get_ref(), document::section_range(self.text, root, "trigger"))
+        else {
             self.refuse(Some(heading.span().start), "", "write it as a section of its own, `[trigger]`".to_owned());
             return None;
         };

@@ -10,6 +10,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_MODE" => mode.map(OsString::from),
         "CURFEW_JOB_PROFILE"
         | "CURFEW_TRIGGER_BUCKETS"
+        | "CURFEW_SCHEDULES"
         | "CURFEW_ACCOUNT_TOPIC_ARN"
         | "CURFEW_CHAT_TOPIC_ARN"
         | "CURFEW_EVENT_BUS"
@@ -36,6 +37,7 @@ fn everything_is_read() {
         job_profile: None,
         trigger_buckets: Vec::new(),
         account_metrics: false,
+        runs_schedules: false,
     };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
@@ -148,7 +150,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8; CURFEW_SCHEDULES is not UTF-8"),
         "{sentence}"
     );
 }
@@ -194,6 +196,13 @@ fn the_buckets_of_triggers_are_separated_by_commas() {
     assert_eq!(read("data, other.data"), Ok(vec!["data".to_owned(), "other.data".to_owned()]));
     assert_eq!(read(""), Ok(Vec::new()));
     assert!(read("data,s3://x").unwrap_err().contains("CURFEW_TRIGGER_BUCKETS has \"s3://x\", which is not"));
+}
+
+#[test]
+fn schedules_are_on_by_a_plain_yes() {
+    let read = |value: &str| read_with("CURFEW_SCHEDULES", value).map(|settings| settings.runs_schedules);
+    assert_eq!([read("yes"), read("no"), read("")], [Ok(true), Ok(false), Ok(false)]);
+    assert!(read("true").unwrap_err().contains("CURFEW_SCHEDULES is \"true\"; set it to yes or no"));
 }
 
 #[test]

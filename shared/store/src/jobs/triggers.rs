@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jobs::backlog::folder_below;
 use jobs::inbox::submission_key;
-use jobs::trigger::{FOLDER_MAX, TRIGGERS, TriggerListing, state_key, trigger_key};
-use jobs::{JobName, JobSpec, TriggerState, TriggeredDocument};
+use jobs::keys::{active_name_prefix, team_and_job};
+use jobs::trigger::{FOLDER_MAX, TRIGGERS, TriggerListing, TriggerObject, schedules_folder, state_key};
+use jobs::{JobId, JobName, JobSpec, ScheduleState, TriggerState, TriggeredDocument};
 use model::id::TeamName;
 use model::listing::ListedObject;
 
@@ -19,6 +20,11 @@ const LISTS_MAX: usize = 100;
 
 impl StoredDocument for TriggerState {
     const IF_LOST: &'static str = "the jobs of the day are counted anew, and what waits for quiet is forgotten";
+}
+
+impl StoredDocument for ScheduleState {
+    const IF_LOST: &'static str =
+        "moments of the last hour may make their jobs again, and earlier ones are not counted as missed";
 }
 
 impl TriggerDocuments for Store {
@@ -48,13 +54,7 @@ impl TriggerDocuments for Store {
         &self,
         trigger: &str,
     ) -> Result<(Versioned<TriggerState>, Option<StoreError>), StoreError> {
-        let (read, etag) = self.read_as_it_is(&state_key(trigger)).await?;
-        let (value, damage) = match read {
-            Ok(value) => (value, None),
-            Err(damage) if damage.is_unreadable() => (TriggerState::default(), Some(damage)),
-            Err(error) => return Err(error),
-        };
-        Ok((Versioned { value, etag }, damage))
+        self.read_small_state(trigger).await
     }
 
     async fn write_trigger_state(
@@ -64,6 +64,27 @@ impl TriggerDocuments for Store {
         last: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
         self.write(&state_key(trigger), state, last).await
+    }
+
+    async fn read_schedule_state(
+        &self,
+        schedule: &str,
+    ) -> Result<(Versioned<ScheduleState>, Option<StoreError>), StoreError> {
+        self.read_small_state(schedule).await
+    }
+
+    async fn write_schedule_state(
+        &self,
+        schedule: &str,
+        state: &ScheduleState,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        self.write(&state_key(schedule), state, last).await
+    }
+
+    async fn unfinished_named(&self, team: &TeamName, name: &JobName) -> Result<Vec<JobId>, StoreError> {
+        let listed = self.bucket.list(&active_name_prefix(team, name), usize::MAX).await?;
+        Ok(listed.iter().filter_map(|object| team_and_job(object.key.strip_prefix("active/")?)).collect())
     }
 
     async fn submit_triggered(&self, team: &TeamName, document: &TriggeredDocument) -> Result<(), StoreError> {
@@ -77,17 +98,48 @@ impl TriggerDocuments for Store {
 }
 
 impl Store {
-    /// Puts a trigger's document into the folder of a team. Returns its key, and whether it replaced an earlier one.
+    /// The state beside the document of a trigger or a schedule, and its damage.
+    async fn read_small_state<T: StoredDocument>(
+        &self,
+        document: &str,
+    ) -> Result<(Versioned<T>, Option<StoreError>), StoreError> {
+        let (read, etag) = self.read_as_it_is(&state_key(document)).await?;
+        let (value, damage) = match read {
+            Ok(value) => (value, None),
+            Err(damage) if damage.is_unreadable() => (T::default(), Some(damage)),
+            Err(error) => return Err(error),
+        };
+        Ok((Versioned { value, etag }, damage))
+    }
+
+    /// Puts the document of a trigger or a schedule at its key. Returns `true` if it replaced an earlier one.
     ///
     /// # Errors
     /// If S3 refused.
-    pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<(String, bool), StoreError> {
-        let key = trigger_key(team, name);
+    pub async fn put_trigger(&self, key: &str, text: &[u8]) -> Result<bool, StoreError> {
         // Listed, because those who submit need not be allowed to read it. A key comes before all that begin with it.
-        let there = self.bucket.list_part(&key, ListDepth::All, None, 1).await?;
+        let there = self.bucket.list_part(key, ListDepth::All, None, 1).await?;
         let is_replaced = there.items.first().is_some_and(|one| one.key == key);
-        self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::None).await?;
-        Ok((key, is_replaced))
+        self.bucket.put_as(TOML, key, text.to_vec(), WriteCondition::None).await?;
+        Ok(is_replaced)
+    }
+
+    /// Lists the schedules of a team, in order of their names.
+    ///
+    /// # Errors
+    /// If S3 refused, or there are more than 1,000 objects.
+    pub async fn list_schedules(&self, team: &TeamName) -> Result<Vec<TriggerObject>, StoreError> {
+        let folder = schedules_folder(team);
+        let listed = self.bucket.list(&folder, FOLDER_MAX).await?;
+        Ok(TriggerListing::from_folders(BTreeMap::from([(folder, listed)])).triggers)
+    }
+
+    /// Deletes the document of a schedule. Its state stays, so that a schedule of that name repeats no moment.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn delete_schedule(&self, key: &str) -> Result<(), StoreError> {
+        self.bucket.delete(key).await
     }
 }
 
