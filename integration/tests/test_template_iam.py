@@ -68,6 +68,7 @@ def parameters(region: str) -> dict[str, Any]:
         "Topic": arn("sns", f"{STACK}-ChatTopic-0123456789AB"),
         "ChatTopic": arn("sns", f"{STACK}-ChatTopic-0123456789AB"),
         "EventBus": "b" * 64,
+        "HubBucket": "h" * 63,
         "ReportSender": "monthly-reports@machine-learning.example.com",
         "Domain": "machine-learning.example.com",
         "VolumeKeyArns": filled(lambda number: arn("kms", f"key/{number:08x}-0123-4567-89ab-0123456789ab")),

@@ -22,7 +22,7 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets }| {
+        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets, .. }| {
             let agents = AgentBinaries::new(runtime::agents());
             let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets };
             (Clients::connect(bucket, channels, mode).await, setup)

@@ -15,6 +15,8 @@ pub struct FunctionSettings {
     pub bucket: String,
     /// `CURFEW_TOPIC_ARN`, and besides it `CURFEW_CHAT_TOPIC_ARN`, `CURFEW_EVENT_BUS` and `CURFEW_REPLY_URL`.
     pub channels: NotificationChannels,
+    /// `CURFEW_HUB_BUCKET`: the name of the organization's bucket. Absent: this account publishes nothing.
+    pub hub_bucket: Option<String>,
     /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,
     /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
@@ -59,6 +61,7 @@ impl FunctionSettings {
             text("CURFEW_CHAT_TOPIC_ARN").and_then(|value| optional_topic("CURFEW_CHAT_TOPIC_ARN", value));
         let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
         let reply_url = text("CURFEW_REPLY_URL").and_then(reply_url);
+        let hub_bucket = text("CURFEW_HUB_BUCKET").and_then(hub_bucket);
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
@@ -66,27 +69,28 @@ impl FunctionSettings {
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) {
+        match (bucket, topics, chat_topic_arn, (event_bus, reply_url, hub_bucket), mode, (profile, triggers), region) {
             (
                 Ok(bucket),
                 Ok(topics),
                 Ok(chat_topic_arn),
-                (Ok(event_bus), Ok(reply_url)),
+                (Ok(event_bus), Ok(reply_url), Ok(hub_bucket)),
                 Ok(mode),
                 (Ok(job_profile), Ok(trigger_buckets)),
                 Ok(()),
             ) => {
                 let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
-                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
+                Ok(Self { bucket, channels, hub_bucket, mode, job_profile, trigger_buckets })
             }
-            (bucket, topics, chat_topic_arn, (event_bus, reply_url), mode, (profile, triggers), region) => {
+            (bucket, topics, chat_topic_arn, (event_bus, reply_url, hub_bucket), mode, (profile, triggers), region) => {
                 let topic_mistakes = topics.err().into_iter().flatten();
                 let mistakes = [bucket.err()].into_iter().chain(topic_mistakes).chain([
                     chat_topic_arn.err(),
                     event_bus.err(),
                     reply_url.err(),
                 ]);
-                let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
+                let mistakes =
+                    mistakes.chain([hub_bucket.err(), mode.err(), profile.err(), triggers.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
         }
@@ -111,6 +115,15 @@ fn trigger_buckets(value: Option<String>) -> Result<Vec<String>, InvalidValue> {
         Some(other) => Err(InvalidValue::new(format!(
             "CURFEW_TRIGGER_BUCKETS has {other:?}, which is not a bucket name; set it to names alone, separated by commas"
         ))),
+    }
+}
+
+fn hub_bucket(value: Option<String>) -> Result<Option<String>, InvalidValue> {
+    match value.filter(|name| !name.is_empty()) {
+        Some(name) if !is_bucket_name(&name) => Err(InvalidValue::new(format!(
+            "CURFEW_HUB_BUCKET is {name:?}, which is not a bucket name; set it to the name alone, without s3:// or arn:"
+        ))),
+        name => Ok(name),
     }
 }
 

@@ -13,7 +13,8 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         | "CURFEW_ACCOUNT_TOPIC_ARN"
         | "CURFEW_CHAT_TOPIC_ARN"
         | "CURFEW_EVENT_BUS"
-        | "CURFEW_REPLY_URL" => None,
+        | "CURFEW_REPLY_URL"
+        | "CURFEW_HUB_BUCKET" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -31,6 +32,7 @@ fn everything_is_read() {
     let settings = |mode| FunctionSettings {
         bucket: BUCKET.to_owned(),
         channels: channels(),
+        hub_bucket: None,
         mode,
         job_profile: None,
         trigger_buckets: Vec::new(),
@@ -146,7 +148,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_HUB_BUCKET is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
         "{sentence}"
     );
 }
@@ -192,6 +194,15 @@ fn the_buckets_of_triggers_are_separated_by_commas() {
     assert_eq!(read("data, other.data"), Ok(vec!["data".to_owned(), "other.data".to_owned()]));
     assert_eq!(read(""), Ok(Vec::new()));
     assert!(read("data,s3://x").unwrap_err().contains("CURFEW_TRIGGER_BUCKETS has \"s3://x\", which is not"));
+}
+
+#[test]
+fn an_account_has_a_hub_if_somebody_names_one() {
+    let hub = |name: &str| read_with("CURFEW_HUB_BUCKET", name).map(|settings| settings.hub_bucket);
+    assert_eq!((hub("curfew-hub"), hub("")), (Ok(Some("curfew-hub".to_owned())), Ok(None)));
+    for wrong in ["s3://curfew-hub", "arn:aws:s3:::curfew-hub", "Curfew", "a"] {
+        assert!(hub(wrong).unwrap_err().contains("CURFEW_HUB_BUCKET is"), "{wrong}");
+    }
 }
 
 #[test]
