@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from template_actions import REPOSITORY, functions, template
+from template_actions import REPOSITORY, functions, statements, template
 from template_iam import ACCOUNT, ADMINISTRATOR, Request, decision, may, statements_of
 
 HUB = template(REPOSITORY / "deploy" / "organization" / "hub.yaml")
@@ -103,15 +103,45 @@ def test_nothing_travels_without_tls() -> None:
     assert decision([ADMINISTRATOR, *policy_for(ACCOUNT)], request) == "explicitDeny"
 
 
+# As IAM fills its variable in, for a bucket of the own organization.
+OF_OUR_ORGANIZATION: dict[str, str | list[str]] = {"aws:ResourceOrgID": "${aws:PrincipalOrgID}"}
+HUB_ARN = "arn:aws:s3:::HubBucket"
+
+
 @pytest.mark.parametrize("function", sorted(functions()))
 def test_functions_publish_only_where_a_hub_is_named_and_only_for_their_account(function: str) -> None:
-    hub = "arn:aws:s3:::HubBucket"
     for enforcing in (True, False):
-        own = may(function, Request("s3:PutObject", f"{hub}/{figures(ACCOUNT)}"), enforcing=enforcing)
-        assert own == (function in PUBLISHERS)
-        for key in (figures(OTHER), figures(ALIKE), "config/curfew.toml", "exports/x.csv", f"accounts/{ACCOUNT}/leases/x.json"):
-            assert not may(function, Request("s3:PutObject", f"{hub}/{key}"), enforcing=enforcing), key
-        assert not may(function, Request("s3:GetObject", f"{hub}/{figures(ACCOUNT)}"), enforcing=enforcing)
+        def writes(key: str, context: dict[str, str | list[str]] = OF_OUR_ORGANIZATION) -> bool:
+            return may(function, Request("s3:PutObject", f"{HUB_ARN}/{key}", context=context), enforcing=enforcing)
+
+        assert writes(figures(ACCOUNT)) == (function in PUBLISHERS)
+        # A stranger who took the name of a deleted hub learns nothing.
+        for foreign in ({}, {"aws:ResourceOrgID": THEIRS}):
+            assert not writes(figures(ACCOUNT), foreign)
+        for key in (figures(OTHER), figures(ALIKE), "config/curfew.toml", f"accounts/{ACCOUNT}/leases/x.json"):
+            assert not writes(key), key
+
+
+@pytest.mark.parametrize("function", sorted(functions()))
+def test_only_the_report_of_the_hub_reads_figures_and_writes_exports(function: str) -> None:
+    allowed = [one for one in statements(function) if "HubBucket" in str(one.resources) and one.sid != "PublishFigures"]
+    assert {one.only_if for one in allowed} == ({("ReportsOrganization",)} if function == "send-report" else set())
+    reports = function == "send-report"
+    assert may(function, Request("s3:GetObject", f"{HUB_ARN}/{figures(OTHER)}")) == reports
+    assert may(function, Request("s3:ListBucket", HUB_ARN, context={"s3:prefix": "accounts/"})) == reports
+    assert may(function, Request("s3:PutObject", f"{HUB_ARN}/exports/tables.sql")) == reports
+    for request in (Request("s3:PutObject", f"{HUB_ARN}/{figures(OTHER)}"), Request("s3:ListBucket", HUB_ARN, context={"s3:prefix": "exports/"}), Request("s3:DeleteObject", f"{HUB_ARN}/{figures(OTHER)}")):
+        assert not may(function, request)
+
+
+def test_one_account_pays_nothing_and_sees_nothing_of_it() -> None:
+    parameters, conditions = template()["Parameters"], template()["Conditions"]
+    assert (parameters["HubBucket"]["Default"], parameters["OrganizationReport"]["Default"]) == ("", "no")
+    assert conditions["HasHub"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "HubBucket"}, ""]}]}
+    assert conditions["ReportsOrganization"]["Fn::And"][0] == {"Condition": "HasHub"}
+    for function in functions():
+        named = [one for one in statements(function) if "HubBucket" in str(one.resources)]
+        assert all({"HasHub", "ReportsOrganization"} & set(one.only_if) for one in named), function
 
 
 def test_the_hub_outlives_its_stack_and_is_private() -> None:

@@ -195,7 +195,7 @@ def test_mail_of_an_identity_with_a_configuration_set_is_allowed() -> None:
     (mailing,) = [
         one["Fn::If"][1]
         for policy in resources()["SendReportRole"]["Properties"]["Policies"]
-        for one in policy["PolicyDocument"]["Statement"]
+        for one in policy.get("Fn::If", ["", policy])[1]["PolicyDocument"]["Statement"]
         if one.get("Fn::If", [""])[0] == "HasReportSender"
     ]
     assert arn_of(mailing["Resource"][-1]) == sets.replace("default", "*")

@@ -13,7 +13,9 @@ const FUNCTION: &str = "enforce-budgets";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
+        async |FunctionSettings { bucket, channels, hub_bucket, mode, .. }| {
+            Clients::connect(bucket, channels, mode).await.publishing_to(hub_bucket).0
+        },
         enforce,
     )
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use model::channels::NotificationChannels;
 use model::id::RunId;
 use model::mode::Mode;
-use store::Store;
+use store::{HubStore, Store};
 
 /// The clients, and the settings from the function's environment.
 pub struct Clients {
@@ -22,6 +22,13 @@ impl Clients {
         let aws = Aws::connect().await;
         let store = Store::new(aws.sdk_config(), bucket);
         Self { aws, store, channels, mode }
+    }
+
+    /// The clients of an account that publishes its figures in that bucket, and that bucket; without a call.
+    #[must_use]
+    pub fn publishing_to(self, bucket: Option<String>) -> (Self, Option<HubStore>) {
+        let hub = bucket.map(|bucket| HubStore::new(self.aws.sdk_config(), bucket));
+        (Self { store: self.store.publishing_to(hub.clone()), ..self }, hub)
     }
 
     /// A run about everything that the function manages, from `now` to `deadline` by `clock`.

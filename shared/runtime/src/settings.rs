@@ -17,6 +17,8 @@ pub struct FunctionSettings {
     pub channels: NotificationChannels,
     /// `CURFEW_HUB_BUCKET`: the name of the organization's bucket. Absent: this account publishes nothing.
     pub hub_bucket: Option<String>,
+    /// `CURFEW_ORGANIZATION_REPORT`: whether `send-report` reports on all accounts of the hub. Absent: on this account alone.
+    pub reports_organization: bool,
     /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,
     /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
@@ -62,6 +64,12 @@ impl FunctionSettings {
         let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
         let reply_url = text("CURFEW_REPLY_URL").and_then(reply_url);
         let hub_bucket = text("CURFEW_HUB_BUCKET").and_then(hub_bucket);
+        let reports_organization = text("CURFEW_ORGANIZATION_REPORT")
+            .and_then(|value| reports_organization(value.as_deref(), !matches!(hub_bucket, Ok(None))));
+        let hub = match (hub_bucket, reports_organization) {
+            (Ok(bucket), Ok(reports)) => Ok((bucket, reports)),
+            (bucket, reports) => Err([bucket.err(), reports.err()]),
+        };
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
@@ -69,28 +77,30 @@ impl FunctionSettings {
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topics, chat_topic_arn, (event_bus, reply_url, hub_bucket), mode, (profile, triggers), region) {
+        match (bucket, topics, chat_topic_arn, (event_bus, reply_url), hub, mode, (profile, triggers), region) {
             (
                 Ok(bucket),
                 Ok(topics),
                 Ok(chat_topic_arn),
-                (Ok(event_bus), Ok(reply_url), Ok(hub_bucket)),
+                (Ok(event_bus), Ok(reply_url)),
+                Ok((hub_bucket, reports_organization)),
                 Ok(mode),
                 (Ok(job_profile), Ok(trigger_buckets)),
                 Ok(()),
             ) => {
                 let channels = NotificationChannels { topics, chat_topic_arn, event_bus, reply_url };
-                Ok(Self { bucket, channels, hub_bucket, mode, job_profile, trigger_buckets })
+                Ok(Self { bucket, channels, hub_bucket, reports_organization, mode, job_profile, trigger_buckets })
             }
-            (bucket, topics, chat_topic_arn, (event_bus, reply_url, hub_bucket), mode, (profile, triggers), region) => {
+            (bucket, topics, chat_topic_arn, (event_bus, reply_url), hub, mode, (profile, triggers), region) => {
                 let topic_mistakes = topics.err().into_iter().flatten();
+                let hub_mistakes = hub.err().into_iter().flatten();
                 let mistakes = [bucket.err()].into_iter().chain(topic_mistakes).chain([
                     chat_topic_arn.err(),
                     event_bus.err(),
                     reply_url.err(),
                 ]);
                 let mistakes =
-                    mistakes.chain([hub_bucket.err(), mode.err(), profile.err(), triggers.err(), region.err()]);
+                    mistakes.chain(hub_mistakes).chain([mode.err(), profile.err(), triggers.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
         }
@@ -124,6 +134,17 @@ fn hub_bucket(value: Option<String>) -> Result<Option<String>, InvalidValue> {
             "CURFEW_HUB_BUCKET is {name:?}, which is not a bucket name; set it to the name alone, without s3:// or arn:"
         ))),
         name => Ok(name),
+    }
+}
+
+fn reports_organization(value: Option<&str>, has_hub: bool) -> Result<bool, InvalidValue> {
+    match value.unwrap_or_default() {
+        "" | "no" => Ok(false),
+        "yes" if has_hub => Ok(true),
+        "yes" => Err(InvalidValue::new(
+            "CURFEW_ORGANIZATION_REPORT is yes without CURFEW_HUB_BUCKET; set that to the bucket of the organization",
+        )),
+        other => Err(InvalidValue::new(format!("CURFEW_ORGANIZATION_REPORT is {other:?}; set it to yes or no"))),
     }
 }
 

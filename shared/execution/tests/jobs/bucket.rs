@@ -13,6 +13,7 @@ use jobs::keys::{active_key, jobs_folder};
 use jobs::node_gang::{GangLaunch, GangListing, Node};
 use jobs::trigger::TriggerListing;
 use jobs::{CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, Sweep, TriggerState, TriggeredDocument};
+use model::account::AccountId;
 use model::config::Config;
 use model::id::{Region, RunId, TeamName};
 use model::listing::{ListPart, ListedObject};
@@ -20,10 +21,11 @@ use model::notification_log::NotificationLog;
 use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
 use ports::{
-    ActivityDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments, JobDocuments,
-    LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments, StoreError,
-    SweepDocuments, TriggerDocuments, Versioned,
+    ActivityDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, FiguresDocuments, InboxDocuments,
+    JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
+    StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
+use report::{AccountFigures, Publisher};
 use serde::Serialize;
 
 use crate::account::{Account, NO_BOXES};
@@ -124,6 +126,16 @@ impl BudgetDocuments for Account<'_> {
         let written = write(world.budgets.entry((holder.clone(), month.to_owned())).or_default(), budget, last);
         world.tally.lost_swaps += u64::from(written.is_err());
         written.map(drop)
+    }
+}
+
+impl FiguresDocuments for Account<'_> {
+    fn publishes_figures(&self) -> bool {
+        false
+    }
+
+    async fn publish_figures(&self, _: Publisher, _: &AccountId, _: &AccountFigures) -> Read<()> {
+        unreachable!("it has no hub")
     }
 }
 

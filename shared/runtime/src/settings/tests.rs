@@ -14,7 +14,8 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         | "CURFEW_CHAT_TOPIC_ARN"
         | "CURFEW_EVENT_BUS"
         | "CURFEW_REPLY_URL"
-        | "CURFEW_HUB_BUCKET" => None,
+        | "CURFEW_HUB_BUCKET"
+        | "CURFEW_ORGANIZATION_REPORT" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -33,6 +34,7 @@ fn everything_is_read() {
         bucket: BUCKET.to_owned(),
         channels: channels(),
         hub_bucket: None,
+        reports_organization: false,
         mode,
         job_profile: None,
         trigger_buckets: Vec::new(),
@@ -148,7 +150,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_HUB_BUCKET is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_HUB_BUCKET is not UTF-8; CURFEW_ORGANIZATION_REPORT is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
         "{sentence}"
     );
 }
@@ -203,6 +205,11 @@ fn an_account_has_a_hub_if_somebody_names_one() {
     for wrong in ["s3://curfew-hub", "arn:aws:s3:::curfew-hub", "Curfew", "a"] {
         assert!(hub(wrong).unwrap_err().contains("CURFEW_HUB_BUCKET is"), "{wrong}");
     }
+    let reports =
+        |value: &str| read_with("CURFEW_ORGANIZATION_REPORT", value).map(|settings| settings.reports_organization);
+    assert_eq!((reports(""), reports("no")), (Ok(false), Ok(false)));
+    assert!(reports("yes").unwrap_err().contains("without CURFEW_HUB_BUCKET"));
+    assert!(reports("maybe").unwrap_err().contains("set it to yes or no"));
 }
 
 #[test]
