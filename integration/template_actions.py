@@ -75,6 +75,8 @@ class Statement:
     resources: tuple[Any, ...]
     conditions: dict[str, dict[str, Any]]
     only_if: tuple[str, ...]
+    # It is about everything but these, where it names no resources.
+    not_resources: tuple[Any, ...] = ()
 
 
 @cache
@@ -91,9 +93,10 @@ def statements_of_role(role: dict[str, Any]) -> list[Statement]:
             sid=statement.get("Sid", ""),
             effect=statement["Effect"],
             actions=tuple(_listed(statement["Action"])),
-            resources=tuple(_listed(statement["Resource"])),
+            resources=tuple(_listed(statement.get("Resource", []))),
             conditions=statement.get("Condition", {}),
             only_if=(*outer, *inner),
+            not_resources=tuple(_listed(statement.get("NotResource", []))),
         )
         for policy, outer in (*_possible(role["Policies"]), *_managed_policies(role))
         for statement, inner in _possible(_listed(policy["PolicyDocument"]["Statement"]))

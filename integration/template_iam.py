@@ -118,7 +118,7 @@ ADMINISTRATOR = Statement("Administrator", "Allow", ("*",), ("*",), {}, ())
 def _applies(statement: Statement, request: Request) -> bool:
     return (
         any(fnmatchcase(request.action, action) for action in statement.actions)
-        and any(fnmatchcase(request.resource, arn_of(resource)) for resource in statement.resources)
+        and _is_about(statement, request.resource)
         # All of the conditions, and all keys of each: any one value of a key is enough.
         and all(
             _holds(operator, request.values(key), wanted if isinstance(wanted, list) else [wanted])
@@ -126,6 +126,11 @@ def _applies(statement: Statement, request: Request) -> bool:
             for key, wanted in keys.items()
         )
     )
+
+
+def _is_about(statement: Statement, resource: str) -> bool:
+    named = statement.resources or statement.not_resources
+    return any(fnmatchcase(resource, arn_of(one)) for one in named) == bool(statement.resources)
 
 
 def flattened(values: list[Any]) -> list[Any]:

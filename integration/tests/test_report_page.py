@@ -23,10 +23,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["account", "organization"])
+def page(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_bytes(subprocess.run([SAMPLE], check=True, capture_output=True).stdout)
+    path.write_bytes(subprocess.run([SAMPLE, request.param], check=True, capture_output=True).stdout)
     return path
 
 
@@ -91,4 +91,4 @@ def test_paper_cuts_nothing(browser: Browser) -> None:
         paper = base64.b64decode(browser.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True)["data"])
     finally:
         browser.show(DESK)
-    assert paper.startswith(b"%PDF-") and 2 <= paper.count(b"/Type /Page\n") <= 12
+    assert paper.startswith(b"%PDF-") and 1 <= paper.count(b"/Type /Page\n") <= 12

@@ -216,6 +216,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "CURFEW_CHAT_TOPIC_ARN": {"Fn::If": ["HasChatTopic", {"Ref": "ChatTopic"}, ""]},
         "CURFEW_EVENT_BUS": {"Ref": "EventBus"},
         "CURFEW_REPLY_URL": {"Fn::If": ["HasReplyLinks", {"Ref": "ReplyUrl"}, ""]},
+        "CURFEW_HUB_BUCKET": {"Ref": "HubBucket"},
         "CURFEW_MODE": {"Ref": "Mode"},
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }

@@ -1,5 +1,7 @@
 //! `curfew report`: what GPUs cost in a month, what Curfew saved, and what is still wasted.
 
+mod organization;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
+use organization::OrganizationArguments;
 
 /// EC2 and `CloudWatch` have so long to say how hard instances worked; tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
@@ -22,7 +25,8 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written; 2 error, or something could not be read.\n\n\
                         Example:\n  curfew report --open\n  curfew report --month 2026-10 --team vision\n  \
-                        curfew report --format focus --output charges.csv")]
+                        curfew report --format focus --output charges.csv\n  \
+                        curfew report --organization --hub curfew-hub-hubbucket-1x2y3z4w5v6u")]
 pub(crate) struct Report {
     /// Report on this month instead of the current one, such as 2026-10
     #[arg(long, value_name = "MONTH")]
@@ -39,6 +43,8 @@ pub(crate) struct Report {
     /// Print the charges by resource, team and day instead of a page
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "open"])]
     format: Option<ChargesFormat>,
+    #[command(flatten)]
+    organization: OrganizationArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,6 +65,9 @@ enum ChargesFormat {
 /// ```
 impl Report {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        if self.organization.organization {
+            return Box::pin(organization::run(&self, context)).await;
+        }
         let deployed = context.needs_deployed().await?;
         let account = deployed.topics.as_ref().and_then(|topics| account_of_topic(&topics.teams));
         let store = deployed.store;

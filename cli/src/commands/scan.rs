@@ -36,6 +36,7 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
 use organization::OrganizationArguments;
+pub(crate) use organization::read_accounts;
 use region::{RegionFindings, RegionScan};
 use show::ScanProgress;
 

@@ -13,8 +13,10 @@ const FUNCTION: &str = "enforce-budgets";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |FunctionSettings { bucket, channels, mode, account_metrics, .. }| {
-            Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics)
+        async |settings| {
+            let FunctionSettings { bucket, channels, hub_bucket, mode, account_metrics, .. } = settings;
+            let clients = Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics);
+            clients.publishing_to(hub_bucket).0
         },
         enforce,
     )

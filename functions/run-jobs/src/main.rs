@@ -31,6 +31,7 @@ fn main() -> ExitCode {
                 trigger_buckets,
                 account_metrics,
                 runs_schedules,
+                ..
             } = settings;
             let agents = AgentBinaries::new(runtime::agents());
             let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets, runs_schedules };

@@ -1,27 +1,34 @@
 //! `send-report`: writes the report of the month each day, and sends its digest.
 //!
-//! It reads the state bucket, asks EC2 and CloudWatch how hard the dearest instances worked, and changes no resource.
+//! In the account of an organization's hub it can report on all accounts as well. It reads the state bucket, asks EC2 and CloudWatch how hard the dearest instances worked, and changes no resource.
 
 use std::process::ExitCode;
 
 use execution::month_report;
-use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use runtime::{Clients, EventKind, Failure, FunctionSettings, HubStore, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "send-report";
 
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled],
-        async |FunctionSettings { bucket, channels, mode, account_metrics, .. }| {
-            Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics)
+        async |settings| {
+            let FunctionSettings { bucket, channels, hub_bucket, reports_organization, mode, account_metrics, .. } =
+                settings;
+            let clients = Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics);
+            let (clients, hub) = clients.publishing_to(hub_bucket);
+            (clients, hub.filter(|_| reports_organization))
         },
         send,
     )
 }
 
-async fn send(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
+async fn send(
+    (clients, hub): &(Clients, Option<HubStore>),
+    invocation: Invocation,
+) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
     let run = clients.run(FUNCTION, id, (now, deadline), &clock);
-    let report = Box::pin(month_report::send(&run)).await?;
+    let report = Box::pin(month_report::send(&run, hub.as_ref())).await?;
     InvocationResponse::from_report(&report)
 }

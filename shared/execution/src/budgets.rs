@@ -29,23 +29,27 @@ use plan::Plan;
 use plan::report::Report;
 use ports::{
     ActivityDocuments, AuditDocuments, BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments,
-    LedgerDocuments, StoreError,
+    FiguresDocuments, LedgerDocuments, StoreError,
 };
 use reaping::budgets::{close, decide};
 use reaping::policy::Policy;
-use report::{AccountMetrics, BeatFacts};
+use report::{AccountFigures, AccountMetrics, BeatFacts, Publisher};
 
 use crate::account_metrics::read_newest_judgement;
+use crate::publish_figures::publish_figures;
 use crate::{RecalledLogs, Run, prices};
 use documents::{LoadedBudgets, UpdatedBudgets};
 pub use statuses::load_budget_statuses;
 
 pub trait BeatDocuments:
-    CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments + LedgerDocuments
+    CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments + FiguresDocuments + LedgerDocuments
 {
 }
 
-impl<D: CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
+impl<D: CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments + FiguresDocuments + LedgerDocuments>
+    BeatDocuments for D
+{
+}
 
 /// One beat of a run: observes, updates ledgers and documents, decides, notifies and records.
 ///
@@ -53,14 +57,27 @@ impl<D: CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments +
 /// If the configuration was refused, or could not be read.
 pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
     let (policy, subscribers) = run.prepare_without_prices().await?;
-    let observation = observe(run, &policy).await;
+    let mut observation = observe(run, &policy).await;
     run.publish_metrics(&observation.metrics);
+    observation.gaps.extend(publish(run, &policy, &observation).await);
     let (memory, home) = (&observation.recalled.memory, run.cloud.home());
     let plan = decide(&observation.budgets, &policy.config, &policy.ceiling, memory, home);
     let plan = close(plan, &observation.closed, &policy.config, &policy.ceiling, memory, home);
     Ok(run
         .carry_out(Plan { gaps: observation.gaps, ..plan }, observation.regions, subscribers, observation.recalled)
         .await)
+}
+
+/// Publishes where the account stands to the hub of its organization.
+async fn publish(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    policy: &Policy,
+    observation: &BudgetsObservation,
+) -> Option<Gap> {
+    let account = &policy.config.account;
+    let month = CalendarMonth::containing(run.now, &account.zone()).to_string();
+    let figures = AccountFigures::from_budgets(&observation.budgets, &month, account.name.as_deref(), run.mode);
+    publish_figures(run, Publisher::EnforceBudgets, figures).await
 }
 
 /// The facts about the account that a beat has read.

@@ -16,10 +16,13 @@ use model::notification_log::Severity;
 use model::observation::{Gap, GapKind, Observed};
 use notify::{Message, ReplyUrls};
 use plan::report::Report;
-use ports::{CallError, ConfigLoadError, Documents, ReportCloud, ReportDocuments};
-use report::{AccountMetrics, MonthFacts, MonthReport, bucket_export, digest, mail, render_html};
+use ports::{CallError, ConfigLoadError, Documents, FiguresDocuments, HubDocuments, ReportCloud, ReportDocuments};
+use report::{
+    AccountFigures, AccountMetrics, MonthFacts, MonthReport, Publisher, bucket_export, digest, mail, render_html,
+};
 
-use crate::{Run, prices};
+use crate::publish_figures::publish_figures;
+use crate::{Run, organization_report, prices};
 
 /// The report covers the month of the day before: on the first of a month the month that has just ended.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -66,12 +69,14 @@ async fn report_on(
 }
 
 /// Sends the digest unless the day has a page already, and writes the page of the day. Only the run that wrote the day's first page sends mails:
-/// never twice, and refused mails are reported.
+/// never twice, and refused mails are reported. The figures go to the hub of the organization, if the account has one; in the account of the
+/// hub itself, which `hub` is, the report of the organization is sent too.
 ///
 /// # Errors
 /// If the configuration was refused or could not be read, or if SNS did not accept the digest.
 pub async fn send(
-    run: &Run<'_, impl ReportCloud, impl Documents + ReportDocuments>,
+    run: &Run<'_, impl ReportCloud, impl Documents + FiguresDocuments + ReportDocuments>,
+    hub: Option<&impl HubDocuments>,
 ) -> Result<Report, MonthReportError> {
     let config = run.config().await?;
     let zone = config.account.zone();
@@ -103,6 +108,13 @@ pub async fn send(
         Some(charges) => run.store.write_month_export(&month, charges).await,
         None => Ok(()),
     };
+    let published = AccountFigures::from_report(&month_report);
+    report.gaps.extend(publish_figures(run, Publisher::SendReport, Some(published)).await);
+    if let Some(hub) = hub {
+        let is_first = matches!(has_page, Ok(false));
+        let sent = organization_report::send(run, hub, &config, (&month, day), is_first);
+        report.gaps.extend(Box::pin(sent).await);
+    }
     let errors = has_page.err().into_iter().chain(written.err()).chain(exported.err());
     report.gaps.extend(errors.map(|error| error.gap(home)));
     run.publish_metrics(&saved.unwrap_or_default());

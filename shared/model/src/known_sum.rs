@@ -5,7 +5,7 @@ use std::ops::Add;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::money::Rate;
+use crate::money::{Amount, Rate};
 
 /// A sum some of whose parts may be unknown: prices of resources or of time, energy, carbon. It has no notation without what it lacks, and a sum
 /// without any known part is unknown, never zero.
@@ -128,6 +128,27 @@ impl<'de> Deserialize<'de> for KnownSum<Rate> {
     }
 }
 
+/// USD, a JSON number or null, with the number of parts or seconds that it lacks: `{"usd": 2.01, "unknown": 1}`.
+impl Serialize for KnownSum<Amount> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        AmountFields { usd: self.known(), unknown: self.unknown }.serialize(serializer)
+    }
+}
+
+/// Reads a written sum back. Null is a sum of which nothing is known, whatever number stands beside it.
+impl<'de> Deserialize<'de> for KnownSum<Amount> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let AmountFields { usd, unknown } = AmountFields::deserialize(deserializer)?;
+        Ok(usd.map_or(Self::new(Amount::ZERO, unknown.max(1)), |known| Self::new(known, unknown)))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct AmountFields {
+    usd: Option<Amount>,
+    unknown: u64,
+}
+
 /// Serialises what is known of a sum, a JSON number or null, for a structure that has what the sum lacks in a field of its own:
 /// `#[serde(serialize_with = "known_sum::serialize_known")]`.
 ///
@@ -171,6 +192,23 @@ mod tests {
             let json = format!(r#"{{"usd_per_hour":null,"unknown_prices":{lacks}}}"#);
             check(nothing_priced, ["unknown", "unknown", &json]);
         }
+    }
+
+    #[test]
+    fn an_amount_is_read_back_with_what_it_lacks() {
+        let amount = |usd: f64, unknown| KnownSum::new(Amount::from_usd(usd), unknown);
+        for (sum, json) in [
+            (amount(2.5, 0), r#"{"usd":2.5,"unknown":0}"#),
+            (amount(2.5, 3), r#"{"usd":2.5,"unknown":3}"#),
+            (amount(0.0, 3), r#"{"usd":null,"unknown":3}"#),
+            (amount(0.0, 0), r#"{"usd":0.0,"unknown":0}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&sum).unwrap(), json);
+            assert_eq!(serde_json::from_str::<KnownSum<Amount>>(json).unwrap(), sum);
+        }
+        // What says nothing is unknown, even if it claims to lack nothing.
+        let claimed: KnownSum<Amount> = serde_json::from_str(r#"{"usd":null,"unknown":0}"#).unwrap();
+        assert_eq!(claimed, KnownSum::unknown());
     }
 
     #[test]

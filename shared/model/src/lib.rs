@@ -3,6 +3,7 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+pub mod account;
 pub mod bytes;
 pub mod capacity_reservation;
 pub mod ceiling;

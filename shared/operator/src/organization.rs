@@ -6,9 +6,8 @@ mod accounts;
 mod resume;
 mod summary;
 
-pub use accounts::{
-    ACCOUNTS_MAX, AccountId, CallerIdentity, ExternalId, ListedAccount, RoleName, check_session, parse_accounts,
-};
+pub use accounts::{ACCOUNTS_MAX, CallerIdentity, ExternalId, ListedAccount, RoleName, check_session, parse_accounts};
+pub use model::account::AccountId;
 pub use resume::{RESUME_HOURS_MAX, RESUME_SCHEMA, ResumeError, ResumeHeader, ResumedScan, read_resume_file, to_line};
 pub use summary::{
     AccountSummary, AccountTally, AccountTotals, NotableFinding, OtherTeams, RegionPart, RunningTeams, SummaryGap,

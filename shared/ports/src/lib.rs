@@ -9,6 +9,7 @@ pub mod aws_words;
 mod call_error;
 mod cloud;
 mod documents;
+mod hub;
 mod job_cloud;
 mod job_documents;
 mod job_folders;
@@ -21,6 +22,7 @@ pub use cloud::{
     VolumeCloud,
 };
 pub use documents::{ActivityDocuments, AuditDocuments, BudgetDocuments, Documents, LedgerDocuments, Versioned};
+pub use hub::{FiguresDocuments, HubDocuments};
 pub use job_cloud::{GroupOrder, JobCloud, VcpuQuotaExceeded};
 pub use job_documents::{JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments};
 pub use job_folders::{BacklogDocuments, InboxDocuments, SweepDocuments, TriggerDocuments};

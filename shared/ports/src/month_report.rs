@@ -68,8 +68,17 @@ pub trait ReportDocuments {
     /// If S3 refused.
     async fn write_report_page(&self, day: Date, page: String) -> Result<(), StoreError>;
 
+    /// Writes the page about the whole organization of that day, over an earlier one.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn write_organization_page(&self, day: Date, page: String) -> Result<(), StoreError>;
+
     /// Address of the page of that day: `s3://<bucket>/reports/<yyyy-mm-dd>/report.html`.
     fn report_page_address(&self, day: Date) -> String;
+
+    /// Address of the page about the whole organization of that day: `s3://<bucket>/reports/<yyyy-mm-dd>/organization.html`.
+    fn organization_page_address(&self, day: Date) -> String;
 
     /// Writes the charges of that month in columns of FOCUS, over earlier ones: `exports/<yyyy-mm>/curfew-focus.csv`.
     ///

@@ -1,4 +1,5 @@
-//! Prints the page of a made-up month with every section: `cargo run -p report --example sample > sample.html`.
+//! Prints the page of a made-up month with every section: `cargo run -p report --example sample > sample.html`; with the argument `organization` that
+//! of three accounts.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "an example")]
 
@@ -14,10 +15,13 @@ use fixture::{
 };
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
+use model::account::AccountId;
 use model::fixture::time;
 use model::money::Amount;
 use plan::report::RunRecord;
-use report::{MonthFacts, MonthReport, render_html};
+use report::{
+    AccountFigures, MonthFacts, MonthReport, OrganizationReport, PublishedMonth, render_html, render_organization_html,
+};
 use serde_json::{Value, json};
 
 const NOW: &str = "2026-11-23T06:00:00Z";
@@ -146,6 +150,40 @@ fn merged(mut step: Value, more: &Value) -> Value {
 }
 
 fn main() {
+    let report = sample_report();
+    let page = match std::env::args().nth(1).as_deref() {
+        Some("organization") => render_organization_html(&organization(&report)),
+        _ => render_html(&report),
+    };
+    println!("{page}");
+}
+
+/// Three accounts: one as the sample, one that is silent, and one whose figures do not count.
+fn organization(report: &MonthReport) -> OrganizationReport {
+    let (now, month) = (time(NOW), CalendarMonth::read("2026-11", &TimeZone::UTC).unwrap());
+    let published = |id: &str, name: &str, hours: i64| PublishedMonth {
+        account: AccountId::parse(id).unwrap(),
+        beat: None,
+        daily: Some(AccountFigures {
+            account_name: Some(name.to_owned()),
+            as_of: now - SignedDuration::from_hours(hours),
+            ..AccountFigures::from_report(report)
+        }),
+        heard_before: None,
+        problems: Vec::new(),
+    };
+    let refused = PublishedMonth {
+        daily: None,
+        problems: vec![
+            "accounts/333344445555/figures/2026-11.json does not count: they have the team \"vision\" twice".to_owned(),
+        ],
+        ..published("333344445555", "", 0)
+    };
+    let accounts = vec![published("111122223333", "research", 0), published("222233334444", TEAMS[6], 30), refused];
+    OrganizationReport::new(&month, now, accounts, [], Vec::new())
+}
+
+fn sample_report() -> MonthReport {
     let items = machines();
     let records = records(&items);
     let usd = |usd: f64| Some(Amount::from_usd(usd));
@@ -183,5 +221,5 @@ fn main() {
     };
     let mut report = MonthReport::from_facts(&facts);
     report.account = Some("123456789012".to_owned());
-    println!("{}", render_html(&report));
+    report
 }

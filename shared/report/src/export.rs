@@ -43,7 +43,7 @@ pub struct ExportScope<'a> {
 
 /// Cost of a resource, or of resources that the ledger keeps only as a sum, on one day, for one team.
 #[derive(Debug, Clone, Default)]
-struct Charge {
+pub(crate) struct Charge {
     day: Date,
     span: TimeSpan,
     region: String,
@@ -162,6 +162,12 @@ impl Charge {
         }
     }
 
+    /// What a team spent in that span, on resources of several services.
+    pub(crate) fn sum_of_team(team: &str, span: TimeSpan, cost: RunCost) -> Self {
+        let what = "all GPU resources of the team".to_owned();
+        Self { span, team: team.to_owned(), service: SUM_OF_SERVICES, what, pricing: "Other", cost, ..Self::default() }
+    }
+
     /// Returns the known cost; empty, and not zero, if no price is known.
     fn cost(&self) -> String {
         let is_unknown = self.cost.amount == Amount::ZERO && self.cost.unpriced_seconds > 0;
@@ -188,7 +194,7 @@ impl Charge {
         ]
     }
 
-    fn focus_columns(&self, scope: ExportScope<'_>, month: TimeSpan) -> Vec<(&'static str, String)> {
+    pub(crate) fn focus_columns(&self, scope: ExportScope<'_>, month: TimeSpan) -> Vec<(&'static str, String)> {
         let text = |text: &str| text.to_owned();
         let account_text = |value: Option<&str>| value.unwrap_or_default().to_owned();
         let hours = self
@@ -243,6 +249,10 @@ impl Charge {
     }
 }
 
+/// Service of a charge that is the sum of several.
+const SUM_OF_SERVICES: Service =
+    Service { kind: "sum", category: "Other", subcategory: "Other (Other)", name: "Curfew" };
+
 const fn service(kind: RunKind) -> Service {
     match kind {
         RunKind::Instance => Service {
@@ -277,16 +287,16 @@ const fn terms(terms: PurchaseTerms) -> (&'static str, &'static str) {
     }
 }
 
-fn moment(at: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn micros(amount: Amount) -> String {
+pub(crate) fn micros(amount: Amount) -> String {
     let micros = amount.usd_micros();
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-fn write_line<'a>(text: &mut String, cells: impl Iterator<Item = &'a str>) {
+pub(crate) fn write_line<'a>(text: &mut String, cells: impl Iterator<Item = &'a str>) {
     let line: Vec<String> = cells.map(cell).collect();
     text.push_str(&line.join(","));
     text.push('\n');

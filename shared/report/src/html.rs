@@ -7,6 +7,9 @@ mod money;
 mod sections;
 mod style;
 
+pub(crate) use sections::{monthly, omitted};
+pub(crate) use style::CSS;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::fault::one_line;
 
@@ -16,7 +19,7 @@ use crate::MonthReport;
 const TEXT_CHARACTERS_MAX: usize = 80;
 
 /// A text from a tag, a document or a machine, on one line.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     one_line(text, TEXT_CHARACTERS_MAX)
 }
 
@@ -37,7 +40,7 @@ pub fn render_html(report: &MonthReport) -> String {
                 meta name="color-scheme" content="light dark";
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
                 title { (title) }
-                style { (PreEscaped(style::CSS)) }
+                style { (PreEscaped(CSS)) }
             }
             body { main {
                 header {
@@ -86,6 +89,6 @@ fn mode_sentence(report: &MonthReport) -> &'static str {
     }
 }
 
-fn minute(at: jiff::Timestamp) -> String {
+pub(crate) fn minute(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

@@ -2,7 +2,7 @@
 //!
 //! [`MonthFacts`] is what was read, almost all of it from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
 //! self-contained page, [`digest()`] as text, and [`mail()`] as a mail with both. [`export()`] writes
-//! its charges as CSV. `MonthReport::of_team` is the part of one team.
+//! its charges as CSV. `MonthReport::of_team` is the part of one team. [`OrganizationReport`] is the same of many accounts.
 //!
 //! What could not be read is named in the report. A figure never counts what is unknown.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -20,6 +20,7 @@ mod idle;
 mod jobs;
 mod mail;
 mod next_month;
+mod organization;
 mod outline;
 mod own;
 mod past;
@@ -39,6 +40,11 @@ pub use html::render_html;
 pub use jobs::{AttemptRecord, JobRow};
 pub use mail::{Mail, mail};
 pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
+pub use organization::{
+    AccountExport, AccountFigures, AccountRow, FIGURES_BYTES_MAX, FigureSums, Figures, FiguresRefusal,
+    OrganizationReport, OrganizationTeam, OtherTeams, PublishedMonth, Publisher, SILENT_AFTER, TEAMS_MAX, TeamFigures,
+    account_of_folder, athena_tables, export_account, organization_digest, organization_mail, render_organization_html,
+};
 pub use outline::RunOutline;
 pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
 pub use past::{PastSpend, PastSpends};

@@ -69,14 +69,14 @@ pub fn mail(report: &MonthReport) -> Mail {
 }
 
 /// A row of a table in a mail.
-struct MailRow {
+pub(crate) struct MailRow {
     name: String,
     figure: String,
     is_alarming: bool,
 }
 
 impl MailRow {
-    fn new(name: impl Into<String>, figure: impl ToString) -> Self {
+    pub(crate) fn new(name: impl Into<String>, figure: impl ToString) -> Self {
         Self { name: name.into(), figure: figure.to_string(), is_alarming: false }
     }
 
@@ -92,27 +92,35 @@ fn body(report: &MonthReport) -> Markup {
         .map(|team| format!(" of {}", quoted_unless_word(&shortened(team, 60))))
         .unwrap_or_default();
     let place = report.describe_account().map(|account| format!(", account {account}")).unwrap_or_default();
+    let content = html! {
+        (table("", &figures(report)))
+        @if let Some(since) = report.ledger_since { (sentence(&describe_late_ledger(since))) }
+        @if !report.has_audit_records { (sentence(NO_AUDIT_RECORDS)) }
+        (table("Waste that still runs: what each costs a month if nothing changes", &waste(report)))
+        @if let Some(next) = &report.next_month {
+            (table("What could cost less next month, a month", &next_month(next)))
+            (sentence(&next.conclusion()))
+            @if let Some(hours) = next.describe_gpu_hours() { (sentence(&hours)) }
+        }
+        (table("Largest savings", &savings(report)))
+        @if report.team.is_none() { (table("Teams", &teams(report))) }
+        @for gap in report.gaps.iter().take(NAMED_MAX) { (sentence(&format!("Not known: {}", one_line(gap, 300)))) }
+        @if report.gaps.len() > NAMED_MAX {
+            (sentence(&format!("Not known: {} more, which the page lists.", report.gaps.len() - NAMED_MAX)))
+        }
+    };
+    mail_page(&format!("GPU spend{whose} in {}{place}", report.month), content)
+}
+
+/// A mail with that heading, to which the page is attached.
+pub(crate) fn mail_page(heading: &str, content: Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             head { meta charset="utf-8"; meta name="viewport" content="width=device-width, initial-scale=1"; }
             body style=(BODY) {
-                h1 style="font-size:20px;margin:0 0 12px" { "GPU spend" (whose) " in " (report.month) (place) }
-                (table("", &figures(report)))
-                @if let Some(since) = report.ledger_since { (sentence(&describe_late_ledger(since))) }
-                @if !report.has_audit_records { (sentence(NO_AUDIT_RECORDS)) }
-                (table("Waste that still runs: what each costs a month if nothing changes", &waste(report)))
-                @if let Some(next) = &report.next_month {
-                    (table("What could cost less next month, a month", &next_month(next)))
-                    (sentence(&next.conclusion()))
-                    @if let Some(hours) = next.describe_gpu_hours() { (sentence(&hours)) }
-                }
-                (table("Largest savings", &savings(report)))
-                @if report.team.is_none() { (table("Teams", &teams(report))) }
-                @for gap in report.gaps.iter().take(NAMED_MAX) { (sentence(&format!("Not known: {}", one_line(gap, 300)))) }
-                @if report.gaps.len() > NAMED_MAX {
-                    (sentence(&format!("Not known: {} more, which the page lists.", report.gaps.len() - NAMED_MAX)))
-                }
+                h1 style="font-size:20px;margin:0 0 12px" { (heading) }
+                (content)
                 p style="margin:0" { "The whole report is attached: open it in a browser." }
             }
         }
@@ -124,7 +132,7 @@ fn sentence(text: &str) -> Markup {
 }
 
 /// Names from tags are escaped by `maud`; they come on one line.
-fn table(heading: &str, rows: &[MailRow]) -> Markup {
+pub(crate) fn table(heading: &str, rows: &[MailRow]) -> Markup {
     html! {
         @if !rows.is_empty() {
             @if !heading.is_empty() { h2 style="font-size:16px;margin:0 0 4px" { (heading) } }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use model::channels::{NotificationChannels, account_of_topic};
 use model::id::RunId;
 use model::mode::Mode;
-use store::Store;
+use store::{HubStore, Store};
 
 use crate::logs::write_line;
 
@@ -33,6 +33,13 @@ impl Clients {
     pub fn with_account_metrics(self, asks: bool) -> Self {
         let metrics_account = account_of_topic(&self.channels.topics.teams).filter(|_| asks);
         Self { metrics_account, ..self }
+    }
+
+    /// The clients of an account that publishes its figures in that bucket, and that bucket; without a call.
+    #[must_use]
+    pub fn publishing_to(self, bucket: Option<String>) -> (Self, Option<HubStore>) {
+        let hub = bucket.map(|bucket| HubStore::new(self.aws.sdk_config(), bucket));
+        (Self { store: self.store.publishing_to(hub.clone()), ..self }, hub)
     }
 
     /// A run about everything that the function manages, from `now` to `deadline` by `clock`.

@@ -15,6 +15,10 @@ pub struct FunctionSettings {
     pub bucket: String,
     /// `CURFEW_TOPIC_ARN`, and besides it `CURFEW_CHAT_TOPIC_ARN`, `CURFEW_EVENT_BUS` and `CURFEW_REPLY_URL`.
     pub channels: NotificationChannels,
+    /// `CURFEW_HUB_BUCKET`: the name of the organization's bucket. Absent: this account publishes nothing.
+    pub hub_bucket: Option<String>,
+    /// `CURFEW_ORGANIZATION_REPORT`: whether `send-report` reports on all accounts of the hub. Absent: on this account alone.
+    pub reports_organization: bool,
     /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,
     /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
@@ -58,6 +62,11 @@ impl FunctionSettings {
         let (account, chat_topic_arn) = (topic("CURFEW_ACCOUNT_TOPIC_ARN"), topic("CURFEW_CHAT_TOPIC_ARN"));
         let event_bus = take(&mut mistakes, text("CURFEW_EVENT_BUS").and_then(event_bus));
         let reply_url = take(&mut mistakes, text("CURFEW_REPLY_URL").and_then(reply_url));
+        let hub_bucket = take(&mut mistakes, text("CURFEW_HUB_BUCKET").and_then(hub_bucket));
+        let has_hub = !matches!(hub_bucket, Some(None));
+        let reports = text("CURFEW_ORGANIZATION_REPORT");
+        let reports = reports.and_then(|value| reports_organization(value.as_deref(), has_hub));
+        let reports_organization = take(&mut mistakes, reports);
         let mode = take(&mut mistakes, text("CURFEW_MODE").and_then(|value| mode(value.as_deref())));
         let job_profile = take(&mut mistakes, text("CURFEW_JOB_PROFILE").and_then(profile));
         let trigger_buckets = take(&mut mistakes, text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets));
@@ -81,6 +90,8 @@ impl FunctionSettings {
                 event_bus: event_bus.flatten(),
                 reply_url: reply_url.flatten(),
             },
+            hub_bucket: hub_bucket.flatten(),
+            reports_organization: reports_organization.unwrap_or_default(),
             mode,
             job_profile: job_profile.flatten(),
             trigger_buckets: trigger_buckets.unwrap_or_default(),
@@ -114,6 +125,25 @@ fn trigger_buckets(value: Option<String>) -> Result<Vec<String>, InvalidValue> {
             "CURFEW_TRIGGER_BUCKETS has {other:?}, which is not a bucket name; set it to names alone, separated by commas"
         ))),
     }
+}
+
+fn hub_bucket(value: Option<String>) -> Result<Option<String>, InvalidValue> {
+    match value.filter(|name| !name.is_empty()) {
+        Some(name) if !is_bucket_name(&name) => Err(InvalidValue::new(format!(
+            "CURFEW_HUB_BUCKET is {name:?}, which is not a bucket name; set it to the name alone, without s3:// or arn:"
+        ))),
+        name => Ok(name),
+    }
+}
+
+fn reports_organization(value: Option<&str>, has_hub: bool) -> Result<bool, InvalidValue> {
+    let reports = is_yes("CURFEW_ORGANIZATION_REPORT", value)?;
+    if reports && !has_hub {
+        return Err(InvalidValue::new(
+            "CURFEW_ORGANIZATION_REPORT is yes without CURFEW_HUB_BUCKET; set that to the bucket of the organization",
+        ));
+    }
+    Ok(reports)
 }
 
 /// Amazon S3 user guide, "General purpose bucket naming rules".

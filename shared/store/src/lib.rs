@@ -10,6 +10,7 @@ mod budgets;
 mod checkpoints;
 mod config;
 mod document;
+mod hub_figures;
 mod jobs;
 mod ledger;
 mod month_facts;
@@ -34,12 +35,13 @@ pub use checkpoints::{
     CheckpointContent, CheckpointError, FileFingerprint, FileOwner, ListedPart, LocalFile, NodePart, UnsentFile,
 };
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
+pub use hub_figures::HubStore;
 pub use jobs::{LOG_PARTS_MAX, LogName, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
 pub use ports::{
-    ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, InboxDocuments,
-    JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
-    ReportDocuments, StoreError, SweepDocuments, TriggerDocuments, Versioned,
+    ActivityDocuments, BacklogDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, FiguresDocuments,
+    HubDocuments, InboxDocuments, JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat,
+    ReconcilerDocuments, ReportDocuments, StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
 pub use schemas::DocumentSchema;
 
@@ -50,13 +52,21 @@ const BYTES_MAX: usize = 16 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Store {
     bucket: Bucket,
+    /// The bucket in which the account publishes its figures, if it does.
+    figures_hub: Option<HubStore>,
 }
 
 impl Store {
     /// The bucket with that name, in the configuration's region.
     #[must_use]
     pub fn new(config: &SdkConfig, bucket: String) -> Self {
-        Self { bucket: Bucket::new(config, bucket) }
+        Self { bucket: Bucket::new(config, bucket), figures_hub: None }
+    }
+
+    /// Store of an account that publishes its figures in that hub.
+    #[must_use]
+    pub fn publishing_to(self, hub: Option<HubStore>) -> Self {
+        Self { figures_hub: hub, ..self }
     }
 
     /// Store for a job's machine: after a denied read it lists the key to learn whether the object exists.
@@ -66,7 +76,7 @@ impl Store {
     /// prefix is not documented. All other callers may list, and a denied read is a missing permission.
     #[must_use]
     pub fn for_machine(self) -> Self {
-        Self { bucket: self.bucket.asking_listing() }
+        Self { bucket: self.bucket.asking_listing(), ..self }
     }
 
     /// The bucket's policy, a JSON document; `None` if it has none.

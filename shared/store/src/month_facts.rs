@@ -22,7 +22,7 @@ use self::jobs::MonthJobs;
 use self::records::MonthRecords;
 
 const HTML: &str = "text/html; charset=utf-8";
-const CSV: &str = "text/csv; charset=utf-8";
+pub(crate) const CSV: &str = "text/csv; charset=utf-8";
 
 /// The functions that stop and delete for waste.
 const REAPERS: [&str; 2] = ["reap-instances", "reap-volumes"];
@@ -70,6 +70,10 @@ impl Gaps {
 
 fn page_key(day: Date) -> String {
     format!("reports/{day}/report.html")
+}
+
+fn organization_page_key(day: Date) -> String {
+    format!("reports/{day}/organization.html")
 }
 
 impl ReportDocuments for Store {
@@ -124,6 +128,15 @@ impl ReportDocuments for Store {
 
     async fn write_report_page(&self, day: Date, page: String) -> Result<(), StoreError> {
         self.bucket.put_as(HTML, &page_key(day), page.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+
+    async fn write_organization_page(&self, day: Date, page: String) -> Result<(), StoreError> {
+        let key = organization_page_key(day);
+        self.bucket.put_as(HTML, &key, page.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+
+    fn organization_page_address(&self, day: Date) -> String {
+        self.bucket.address(&organization_page_key(day))
     }
 
     fn report_page_address(&self, day: Date) -> String {

@@ -186,7 +186,7 @@ async fn scan_accounts(
 }
 
 /// Reads `--accounts`: ids, or `@FILE`.
-fn read_accounts(named: &str) -> Result<Vec<ListedAccount>, CommandError> {
+pub(crate) fn read_accounts(named: &str) -> Result<Vec<ListedAccount>, CommandError> {
     let Some(path) = named.strip_prefix('@') else {
         return parse_accounts(named).map_err(|why| CommandError::new(format_args!("--accounts: {why}")));
     };

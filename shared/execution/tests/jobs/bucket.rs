@@ -16,6 +16,7 @@ use jobs::{
     CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, JobName, ScheduleState, Sweep, TriggerState,
     TriggeredDocument,
 };
+use model::account::AccountId;
 use model::config::Config;
 use model::id::{Region, RunId, TeamName};
 use model::listing::{ListPart, ListedObject};
@@ -24,10 +25,11 @@ use model::reply_link::LinkDocument;
 use model::usage::ActivityCache;
 use plan::report::RunRecord;
 use ports::{
-    ActivityDocuments, AuditDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, InboxDocuments,
-    JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments,
-    StoreError, SweepDocuments, TriggerDocuments, Versioned,
+    ActivityDocuments, AuditDocuments, BacklogDocuments, BudgetDocuments, ConfigLoadError, Documents, FiguresDocuments,
+    InboxDocuments, JobDocuments, LedgerDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat,
+    ReconcilerDocuments, StoreError, SweepDocuments, TriggerDocuments, Versioned,
 };
+use report::{AccountFigures, Publisher};
 use serde::Serialize;
 
 use crate::account::{Account, NO_BOXES};
@@ -134,6 +136,16 @@ impl BudgetDocuments for Account<'_> {
         let written = write(world.budgets.entry((holder.clone(), month.to_owned())).or_default(), budget, last);
         world.tally.lost_swaps += u64::from(written.is_err());
         written.map(drop)
+    }
+}
+
+impl FiguresDocuments for Account<'_> {
+    fn publishes_figures(&self) -> bool {
+        false
+    }
+
+    async fn publish_figures(&self, _: Publisher, _: &AccountId, _: &AccountFigures) -> Read<()> {
+        unreachable!("it has no hub")
     }
 }
 

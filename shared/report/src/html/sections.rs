@@ -17,7 +17,7 @@ use recommend::usage::UsageFinding;
 /// Characters of a sentence with texts from elsewhere in it.
 const TEXT_MAX: usize = 300;
 
-pub(super) fn monthly(rate: Rate) -> String {
+pub(crate) fn monthly(rate: Rate) -> String {
     format!("${}", model::money::usd(rate.usd_cents_per_month()))
 }
 
@@ -31,7 +31,7 @@ fn figure(footprint: &Footprint, text: impl ToString) -> String {
 }
 
 /// A sentence for the rows that a table leaves out.
-pub(super) fn omitted(rows: usize) -> Markup {
+pub(crate) fn omitted(rows: usize) -> Markup {
     html! { @if rows > ROWS_MAX { p.muted { "and " (rows - ROWS_MAX) " more" } } }
 }
 

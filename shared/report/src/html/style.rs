@@ -1,7 +1,7 @@
 //! The style of the page. Colours have a contrast of at least 4.5 to 1 on their background (WCAG 2.2, "Contrast (Minimum)").
 
 /// Okabe and Ito's colours, darker in the light scheme: people who see few colours tell them apart.
-pub(super) const CSS: &str = "
+pub(crate) const CSS: &str = "
 :root { --page: #ffffff; --ink: #1a1d21; --muted: #565d66; --line: #d5d9de; --card: #f4f6f8; --alarm: #b3261e;
   --s0: #0067a3; --s1: #b35300; --s2: #00704f; --s3: #a3437b; --s4: #7a6a00; --s5: #6b7178; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171a; --ink: #e8eaed; --muted: #a7afb8; --line: #363c43; --card: #1e2226; --alarm: #ff9d94;

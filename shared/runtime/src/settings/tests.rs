@@ -15,7 +15,9 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         | "CURFEW_CHAT_TOPIC_ARN"
         | "CURFEW_EVENT_BUS"
         | "CURFEW_REPLY_URL"
-        | "CURFEW_ACCOUNT_METRICS" => None,
+        | "CURFEW_ACCOUNT_METRICS"
+        | "CURFEW_HUB_BUCKET"
+        | "CURFEW_ORGANIZATION_REPORT" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -33,6 +35,8 @@ fn everything_is_read() {
     let settings = |mode| FunctionSettings {
         bucket: BUCKET.to_owned(),
         channels: channels(),
+        hub_bucket: None,
+        reports_organization: false,
         mode,
         job_profile: None,
         trigger_buckets: Vec::new(),
@@ -150,7 +154,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8; CURFEW_SCHEDULES is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_HUB_BUCKET is not UTF-8; CURFEW_ORGANIZATION_REPORT is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8; CURFEW_SCHEDULES is not UTF-8"),
         "{sentence}"
     );
 }
@@ -203,6 +207,20 @@ fn schedules_are_on_by_a_plain_yes() {
     let read = |value: &str| read_with("CURFEW_SCHEDULES", value).map(|settings| settings.runs_schedules);
     assert_eq!([read("yes"), read("no"), read("")], [Ok(true), Ok(false), Ok(false)]);
     assert!(read("true").unwrap_err().contains("CURFEW_SCHEDULES is \"true\"; set it to yes or no"));
+}
+
+#[test]
+fn an_account_has_a_hub_if_somebody_names_one() {
+    let hub = |name: &str| read_with("CURFEW_HUB_BUCKET", name).map(|settings| settings.hub_bucket);
+    assert_eq!((hub("curfew-hub"), hub("")), (Ok(Some("curfew-hub".to_owned())), Ok(None)));
+    for wrong in ["s3://curfew-hub", "arn:aws:s3:::curfew-hub", "Curfew", "a"] {
+        assert!(hub(wrong).unwrap_err().contains("CURFEW_HUB_BUCKET is"), "{wrong}");
+    }
+    let reports =
+        |value: &str| read_with("CURFEW_ORGANIZATION_REPORT", value).map(|settings| settings.reports_organization);
+    assert_eq!((reports(""), reports("no")), (Ok(false), Ok(false)));
+    assert!(reports("yes").unwrap_err().contains("without CURFEW_HUB_BUCKET"));
+    assert!(reports("maybe").unwrap_err().contains("set it to yes or no"));
 }
 
 #[test]

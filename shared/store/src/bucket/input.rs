@@ -59,7 +59,7 @@ pub enum InputError {
 /// A bucket with inputs.
 #[derive(Debug, Clone)]
 pub struct InputBucket {
-    pub(super) bucket: Bucket,
+    pub(crate) bucket: Bucket,
 }
 
 impl InputBucket {

@@ -12,6 +12,7 @@ use billing::price::{PriceDocument, PriceQueries, PriceQuery};
 use execution::{Run, budgets};
 use futures::future::join;
 use jiff::{SignedDuration, Timestamp};
+use model::account::AccountId;
 use model::channels::{MessageTopics, NotificationChannels};
 use model::config::Config;
 use model::fixture;
@@ -28,8 +29,9 @@ use notify::{Event, Message};
 use plan::report::{RunRecord, RunUsage};
 use ports::{
     ActivityDocuments, AuditDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError,
-    Documents, Ec2Write, LedgerDocuments, PriceCloud, StoreError, Versioned,
+    Documents, Ec2Write, FiguresDocuments, LedgerDocuments, PriceCloud, StoreError, Versioned,
 };
+use report::{AccountFigures, Publisher};
 use serde::Serialize;
 
 use super::{QuarterWorld, RATES, stamp};
@@ -301,6 +303,16 @@ impl BudgetDocuments for Account<'_> {
         let month = CalendarMonth::read(month, &world.config.account.zone()).unwrap();
         let written = world.write(&month, holder, read, budget);
         if written { Ok(()) } else { Err(StoreError::Lost { address: "a budget".to_owned() }) }
+    }
+}
+
+impl FiguresDocuments for Account<'_> {
+    fn publishes_figures(&self) -> bool {
+        false
+    }
+
+    async fn publish_figures(&self, _: Publisher, _: &AccountId, _: &AccountFigures) -> Result<(), StoreError> {
+        unreachable!("it has no hub")
     }
 }
 

@@ -1,0 +1,69 @@
+//! `curfew report --organization`: the accounts of an organization, by what each has published in the hub.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use execution::organization_report;
+use model::config::Config;
+use report::{organization_digest, render_organization_html};
+use store::HubStore;
+
+use super::{Report, open_in_browser, write_file};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::commands::scan::read_accounts;
+use crate::context::CommandContext;
+use crate::{screen, world};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Report of an organization")]
+pub(super) struct OrganizationArguments {
+    /// Report on every account that publishes its figures in the hub of the organization (docs/organization.md)
+    #[arg(long, conflicts_with_all = ["team", "format"])]
+    pub(super) organization: bool,
+    /// Read the hub in this bucket instead of the one that the environment names
+    #[arg(long, requires = "organization", value_name = "BUCKET")]
+    hub: Option<String>,
+    /// Name these accounts too if they never published, comma-separated, or those in a file: @FILE, one a line
+    #[arg(long, requires = "organization", value_name = "ACCOUNTS")]
+    accounts: Option<String>,
+}
+
+/// Writes the report of the organization. It needs no deployment, only the bucket.
+pub(super) async fn run(arguments: &Report, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+    let of = &arguments.organization;
+    let hub = of.hub.clone().or_else(|| world::variable("CURFEW_HUB_BUCKET"));
+    let hub = hub.ok_or_else(|| {
+        CommandError::with("no hub is named", "pass --hub, or set CURFEW_HUB_BUCKET, to the bucket of the organization")
+    })?;
+    let expected = match &of.accounts {
+        Some(named) => read_accounts(named)?.into_iter().map(|listed| listed.account).collect(),
+        None => Vec::new(),
+    };
+    let month = context.month(arguments.month.as_deref(), &Config::default())?;
+    screen::progress(format_args!("reading what the accounts have published about {month}"));
+    let store = HubStore::new(context.aws.sdk_config(), hub);
+    let report = Box::pin(organization_report::read(&store, &month, expected, context.now)).await;
+    let is_page_wanted = arguments.open || !context.global.json;
+    let usual = || is_page_wanted.then(|| PathBuf::from(format!("curfew-organization-{month}.html")));
+    let file = arguments.output.clone().or_else(usual);
+    if let Some(file) = &file {
+        write_file(file, &render_organization_html(&report))?;
+    }
+    if context.global.json {
+        for gap in &report.gaps {
+            screen::warn(gap);
+        }
+        screen::json(&report)?;
+    } else {
+        screen::print_document(organization_digest(&report).trim_end());
+    }
+    if let Some(file) = &file {
+        screen::progress(format_args!("the page is {}", file.display()));
+        if arguments.open {
+            open_in_browser(file)?;
+        }
+    }
+    let is_complete = report.gaps.is_empty() && report.silent_accounts().next().is_none();
+    Ok(if is_complete { CommandStatus::Success } else { CommandStatus::Error })
+}

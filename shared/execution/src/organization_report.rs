@@ -1,0 +1,138 @@
+//! The report of an organization, in the account with the hub: what all accounts have published, on one page, and as files for other tools.
+
+use billing::ledger::CalendarMonth;
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use model::account::AccountId;
+use model::config::Config;
+use model::notification_log::Severity;
+use model::observation::{Gap, GapKind};
+use notify::Message;
+use ports::{Documents, HubDocuments, ReportCloud, ReportDocuments, StoreError};
+use report::{
+    AccountExport, AccountFigures, OrganizationReport, PublishedMonth, Publisher, athena_tables, export_account,
+    organization_digest, organization_mail, render_organization_html,
+};
+
+use crate::Run;
+use crate::budgets::{in_time, timed_out};
+
+/// Calls at once.
+const AT_ONCE: usize = 32;
+
+/// Key of the statements that create the tables of Athena.
+const TABLES_KEY: &str = "exports/tables.sql";
+
+/// The month of all accounts that have published anything, and of those that should have.
+pub async fn read(
+    hub: &impl HubDocuments,
+    month: &CalendarMonth,
+    expected: Vec<AccountId>,
+    now: Timestamp,
+) -> OrganizationReport {
+    let (listed, gaps) = match hub.list_publishers().await {
+        Ok(listed) => (listed, Vec::new()),
+        Err(error) => (Vec::new(), vec![format!("the accounts could not be listed: {error}")]),
+    };
+    let reads = listed.into_iter().map(|account| Box::pin(read_account(hub, account, month, now)));
+    let published: Vec<PublishedMonth> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+    OrganizationReport::new(month, now, published, expected, gaps)
+}
+
+async fn read_account(
+    hub: &impl HubDocuments,
+    account: AccountId,
+    month: &CalendarMonth,
+    now: Timestamp,
+) -> PublishedMonth {
+    let mut problems = Vec::new();
+    let mut figures = [None, None];
+    for (figures, publisher) in figures.iter_mut().zip([Publisher::EnforceBudgets, Publisher::SendReport]) {
+        match read_figures(hub, publisher, &account, month, now).await {
+            Ok(read) => *figures = read,
+            Err(why) => problems.push(why),
+        }
+    }
+    let mut heard_before = None;
+    if figures.iter().all(Option::is_none) {
+        let previous = month.previous();
+        for publisher in [Publisher::EnforceBudgets, Publisher::SendReport] {
+            let read = read_figures(hub, publisher, &account, &previous, now).await;
+            heard_before = heard_before.max(read.ok().flatten().map(|figures| figures.as_of));
+        }
+    }
+    let [beat, daily] = figures;
+    PublishedMonth { account, beat, daily, heard_before, problems }
+}
+
+async fn read_figures(
+    hub: &impl HubDocuments,
+    publisher: Publisher,
+    account: &AccountId,
+    month: &CalendarMonth,
+    now: Timestamp,
+) -> Result<Option<AccountFigures>, String> {
+    let Some(figures) = hub.read_figures(publisher, account, month).await.map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let refused = |why| format!("{} does not count: {why}", publisher.key(account, &month.to_string()));
+    figures.checked(month, now).map(Some).map_err(refused)
+}
+
+/// Writes the page and the files. `is_first` on the first run of the day, which also sends the digest and the mail. Returns what failed.
+pub(crate) async fn send(
+    run: &Run<'_, impl ReportCloud, impl Documents + ReportDocuments>,
+    hub: &impl HubDocuments,
+    config: &Config,
+    (month, day): (&CalendarMonth, Date),
+    is_first: bool,
+) -> Vec<Gap> {
+    let home = run.cloud.home();
+    let timeout = run.timeout();
+    let Ok(report) = tokio::time::timeout(timeout, Box::pin(read(hub, month, Vec::new(), run.now))).await else {
+        return vec![timed_out(timeout, home, "s3:GetObject", "the figures of the organization")];
+    };
+    let mut gaps: Vec<Gap> =
+        report.gaps.iter().map(|gap| Gap::new(home, "s3:GetObject", gap.clone(), GapKind::Part)).collect();
+    let page = run.store.write_organization_page(day, render_organization_html(&report)).await;
+    gaps.extend(page.err().map(|error| error.gap(home)));
+    if is_first {
+        let message = digest_message(run.function, &report, &run.store.organization_page_address(day));
+        gaps.extend(run.publish_to_all(&message).await.unwrap_or_else(|error| vec![error.gap()]));
+        if let (Some(sender), Some(address)) = (&config.report.sender, &config.report.email) {
+            let mailed = run.cloud.mail_report(sender, address, &organization_mail(&report)).await;
+            gaps.extend(mailed.err().map(|error| error.gap()));
+        }
+    }
+    let exports = Box::pin(write_exports(hub, &report, month));
+    let what = || "the exports of the organization".to_owned();
+    gaps.extend(in_time(exports, run.timeout(), home, "s3:PutObject", what).await.err());
+    gaps
+}
+
+/// Writes the files of every account that has figures. The first refusal ends it: the next would be the same.
+async fn write_exports(
+    hub: &impl HubDocuments,
+    report: &OrganizationReport,
+    month: &CalendarMonth,
+) -> Result<(), StoreError> {
+    let mut accounts: Vec<AccountId> = report.accounts.iter().map(|row| row.account.clone()).collect();
+    accounts.sort();
+    if accounts.is_empty() {
+        return Ok(());
+    }
+    let tables = AccountExport { key: TABLES_KEY.to_owned(), text: athena_tables(hub.hub_bucket(), &accounts) };
+    let files = report.accounts.iter().flat_map(|row| export_account(row, month)).chain([tables]);
+    let mut writes = stream::iter(files.map(|file| hub.write_hub_export(file))).buffer_unordered(AT_ONCE);
+    while let Some(written) = writes.next().await {
+        written?;
+    }
+    Ok(())
+}
+
+fn digest_message(function: &'static str, report: &OrganizationReport, address: &str) -> Message {
+    let body = format!("{}\nThe whole report, as a page: {address}\n", organization_digest(report));
+    let subject = notify::fit_subject(&format!("Curfew: {}", report.title()));
+    Message::about_deployment(function, Severity::Info, subject, body)
+}
