@@ -12,6 +12,7 @@ mod jobs;
 mod metrics;
 mod mistakes;
 mod notes;
+mod overlay;
 mod projects;
 mod regions;
 mod sagemaker;
@@ -30,6 +31,10 @@ pub use disk_policy::{AccountDiskPolicy, DiskPolicy};
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
+pub use overlay::{
+    ConfigInForce, HUB_COPY_KEY, HubAnswer, HubConfig, HubCopy, HubDocument, HubStatus, IgnoreReason, IgnoredLine,
+    KeyRule, Order, Overlay, key_rules,
+};
 pub use regions::{misshapen_regions, unknown_regions};
 
 pub use jobs::{IdleAfter, JOB_IDLE_MAX, JOB_IDLE_MIN, JobTeams, JobsConfig, SharedRole};

@@ -4,13 +4,15 @@ mod deserializer;
 mod every;
 mod words;
 
+use std::ops::Range;
+
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::fault::shortened;
 
-use deserializer::{MeaningError, MeaningProblem, ValueDeserializer};
+use deserializer::{MeaningError, MeaningProblem, PathSegment, ValueDeserializer};
 pub use every::{ParsedDocument, WRONG_MAX, read_all};
 pub(crate) use words::{SLIPS_MAX, slips};
 
@@ -52,9 +54,36 @@ impl DocumentKind {
     /// # Errors
     /// What is wrong, and where.
     pub fn read<T: DeserializeOwned>(self, text: &str) -> Result<T, DocumentError> {
+        let tree = self.parse(text)?;
+        deserialize(tree).map_err(|wrong| self.meaning_error(text, &wrong))
+    }
+
+    /// Parses a document, without looking for its meaning.
+    ///
+    /// # Errors
+    /// If it is too large, or no TOML.
+    pub(crate) fn parse(self, text: &str) -> Result<DeTable<'_>, DocumentError> {
         self.check_size(text)?;
         let tree = DeTable::parse(text).map_err(|error| syntax_error(text, &error))?;
-        deserialize(tree.into_inner()).map_err(|wrong| self.meaning_error(text, &wrong))
+        Ok(tree.into_inner())
+    }
+
+    /// Reads a table of a document. `outside` leads from it outwards to the top, with the place of each key.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub(crate) fn read_table<T: DeserializeOwned>(
+        self,
+        text: &str,
+        table: &DeTable<'_>,
+        outside: &[(&str, Range<usize>)],
+    ) -> Result<T, DocumentError> {
+        deserialize(table.clone()).map_err(|error| {
+            let within = |error: MeaningError, (key, at): &(&str, Range<usize>)| {
+                error.within(PathSegment::Key((*key).to_owned()), at.clone())
+            };
+            self.meaning_error(text, &outside.iter().fold(error, within))
+        })
     }
 
     fn check_size(self, text: &str) -> Result<(), DocumentError> {
@@ -99,7 +128,7 @@ pub(crate) fn section_keys<T: DeserializeOwned>(path: &[&str]) -> Option<&'stati
     }
 }
 
-fn located(text: &str, byte: usize, key: &str, problem: &str) -> DocumentError {
+pub(crate) fn located(text: &str, byte: usize, key: &str, problem: &str) -> DocumentError {
     let (line, column) = position(text, byte);
     let (key, problem) = (shortened(key, KEY_CHARACTERS_MAX), shortened(problem, PROBLEM_CHARACTERS_MAX));
     DocumentError { line, column, key, problem }

@@ -188,6 +188,8 @@ pub enum GapKind {
     Part,
     /// Everything was read, and nobody is known to receive what is announced.
     Readers,
+    /// The configuration of the organization's hub is an old copy, or unknown.
+    Hub,
 }
 
 impl GapKind {
@@ -203,6 +205,7 @@ impl GapKind {
             Self::FileSystems => "file-systems",
             Self::Part => "part",
             Self::Readers => "readers",
+            Self::Hub => "hub",
         }
     }
 
@@ -215,7 +218,7 @@ impl GapKind {
     /// `true` if a resource that was not seen may exist all the same; not of reservations or file systems alone.
     #[must_use]
     pub const fn hides_resources(self) -> bool {
-        !matches!(self, Self::Reservations | Self::FileSystems | Self::Part | Self::Readers)
+        !matches!(self, Self::Reservations | Self::FileSystems | Self::Part | Self::Readers | Self::Hub)
     }
 }
 
@@ -226,8 +229,8 @@ mod tests {
     /// The log of notifications keeps these names: another one would notify people again.
     #[test]
     fn a_kind_of_gap_has_the_name_that_the_log_keeps() {
-        use GapKind::{FileSystems, ForbiddenRegion, Listing, OtherRegions, Part, Readers, Region, Reservations};
-        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, FileSystems, Part, Readers];
+        use GapKind::{FileSystems, ForbiddenRegion, Hub, Listing, OtherRegions, Part, Readers, Region, Reservations};
+        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, FileSystems, Part, Readers, Hub];
         let names = [
             "region",
             "forbidden-region",
@@ -237,6 +240,7 @@ mod tests {
             "file-systems",
             "part",
             "readers",
+            "hub",
         ];
         assert_eq!(all.map(GapKind::as_str), names);
     }

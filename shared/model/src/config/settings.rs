@@ -44,6 +44,8 @@ pub enum SettingSource {
     Default,
     /// The document, on that line, from 1.
     Document { line: usize },
+    /// The document of the organization's hub, on that line, from 1.
+    Hub { line: usize },
 }
 
 impl Settings {
@@ -62,20 +64,39 @@ impl Settings {
     /// Lists the values of this configuration, each with its line in the document that the configuration was read from.
     #[must_use]
     pub fn from_document(config: &Config, document: &str) -> Self {
-        let mut settings = Self::from_config(config);
         let (tree, _) = DeTable::parse_recoverable(document);
         let source = |path: &[&str]| match written_at(tree.get_ref(), path) {
             Some(byte) => SettingSource::Document { line: position(document, byte).0 },
             None => SettingSource::Default,
         };
-        for section in &mut settings.sections {
+        Self::from_config(config).with_sources(source, source)
+    }
+
+    /// These values with the source of each section, and of each value, by its path.
+    pub(super) fn with_sources(
+        mut self,
+        section_source: impl Fn(&[&str]) -> SettingSource,
+        value_source: impl Fn(&[&str]) -> SettingSource,
+    ) -> Self {
+        for section in &mut self.sections {
             let path: Vec<&str> = section.path.iter().map(String::as_str).collect();
-            section.source = source(&path);
+            section.source = section_source(&path);
             for setting in &mut section.settings {
-                setting.source = source(&[path.as_slice(), &[setting.key.as_str()]].concat());
+                setting.source = value_source(&[path.as_slice(), &[setting.key.as_str()]].concat());
             }
         }
-        settings
+        self
+    }
+
+    /// These values, and an empty list at this path: one that a document has, and that is not shown where it changes nothing.
+    pub(super) fn with_empty_list(mut self, path: &[String], source: SettingSource) -> Self {
+        if let Some((key, within)) = path.split_last()
+            && let Some(section) = self.sections.iter_mut().find(|section| section.path == within)
+            && !section.settings.iter().any(|setting| setting.key == *key)
+        {
+            section.settings.push(Setting { key: key.clone(), value: Value::Array(Vec::new()), source });
+        }
+        self
     }
 
     /// Every value by its full key.
@@ -98,7 +119,7 @@ impl fmt::Display for Settings {
                 let heading = format!("[{}]", dotted(path.iter().map(String::as_str)));
                 match source {
                     // Of a section without a value nothing else would say it.
-                    SettingSource::Document { .. } if settings.is_empty() => {
+                    SettingSource::Document { .. } | SettingSource::Hub { .. } if settings.is_empty() => {
                         writeln!(f, "\n{heading:COMMENT_COLUMN$} # {source}")?;
                     }
                     _ => writeln!(f, "\n{heading}")?,
@@ -118,6 +139,7 @@ impl fmt::Display for SettingSource {
         match self {
             Self::Default => f.write_str("default"),
             Self::Document { line } => write!(f, "line {line}"),
+            Self::Hub { line } => write!(f, "hub, line {line}"),
         }
     }
 }

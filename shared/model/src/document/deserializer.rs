@@ -48,7 +48,7 @@ impl MeaningError {
     }
 
     /// Adds an enclosing segment to the path. The innermost place counts.
-    fn within(mut self, segment: PathSegment, at: Range<usize>) -> Self {
+    pub(super) fn within(mut self, segment: PathSegment, at: Range<usize>) -> Self {
         if self.reversed_path.is_empty() {
             self.at = at;
         }

@@ -113,6 +113,7 @@ fn check_sources(settings: &Settings, text: &str) {
     for Setting { key, value, source } in settings.values() {
         match source {
             SettingSource::Document { line } => assert!(line <= lines.len(), "{key}"),
+            SettingSource::Hub { .. } => panic!("{key}: there is no hub"),
             SettingSource::Default if key.starts_with("teams.") || key.starts_with("prices.discount_percent.") => {
                 panic!("{key} has no default")
             }
