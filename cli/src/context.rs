@@ -9,7 +9,7 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::Aws;
 use cloud::operator::{ConnectionError, ConnectionOptions, Deployment, deployment, has_profile};
 use jiff::Timestamp;
-use model::channels::MessageTopics;
+use model::channels::{MessageTopics, account_of_topic};
 use model::config::Config;
 use model::foreign_text::shell_word;
 use model::id::Region;
@@ -43,6 +43,9 @@ pub(crate) struct DeployedResources {
     /// `CURFEW_CHAT_TOPIC_ARN`, or the stack's.
     pub(crate) chat_topic_arn: Option<String>,
 }
+
+/// The policy that a stack with a hub makes, and no other: it tells that there is one without a further call.
+const HUB_POLICY: &str = "ReadHub";
 
 /// The current mode of a function, as far as a command can know.
 pub(crate) struct FunctionCeiling {
@@ -189,6 +192,13 @@ impl CommandContext {
         resources: &BTreeMap<String, String>,
     ) -> DeployedResources {
         let store = Store::new(self.aws.sdk_config(), bucket.clone());
+        let hub = world::variable("CURFEW_HUB_BUCKET").filter(|hub| !hub.is_empty());
+        let has_hub = hub.is_some() || resources.contains_key(HUB_POLICY);
+        let account = topic_arn.as_deref().and_then(account_of_topic).filter(|_| has_hub);
+        let store = match account {
+            Some(account) => store.reading_hub_copy(hub, account),
+            None => store,
+        };
         let topic = |variable: &str, id: &str| world::variable(variable).or_else(|| resources.get(id).cloned());
         let account = topic("CURFEW_ACCOUNT_TOPIC_ARN", "AccountTopic");
         let topics = topic_arn.map(|teams| MessageTopics { teams, account });

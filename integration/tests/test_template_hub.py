@@ -125,7 +125,8 @@ def test_functions_publish_only_where_a_hub_is_named_and_only_for_their_account(
 @pytest.mark.parametrize("function", sorted(functions()))
 def test_only_the_report_of_the_hub_reads_figures_and_writes_exports(function: str) -> None:
     allowed = [one for one in statements(function) if "HubBucket" in str(one.resources) and one.sid != "PublishFigures"]
-    assert {one.only_if for one in allowed} == ({("ReportsOrganization",)} if function == "send-report" else set())
+    conditions = {"send-report": {("ReportsOrganization",)}, "reap-instances": {("HasHub",)}}
+    assert {one.only_if for one in allowed} == conditions.get(function, set())
     reports = function == "send-report"
     assert may(function, Request("s3:GetObject", f"{HUB_ARN}/{figures(OTHER)}")) == reports
     assert may(function, Request("s3:ListBucket", HUB_ARN, context={"s3:prefix": "accounts/"})) == reports

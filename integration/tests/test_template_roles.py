@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -397,6 +398,7 @@ LIVES = "vision/llama-0123abcd"
 ACCESS: list[tuple[str, ...]] = [
     # key, reap-instances, reap-volumes, reap-sagemaker, enforce-budgets, run-jobs, send-report, reply; the machines of any team, those of vision
     ("config/curfew.toml", "r", "r", "r", "r", "r", "r", "r", "", ""),
+    ("config/hub.toml", "rw", "r", "r", "r", "r", "r", "r", "", ""),
     ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "r", "", "r", "", ""),
     ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", "", "", ""),
     ("notices/reap-sagemaker/eu-west-1.json", "", "", "rw", "", "", "", "r", "", ""),
@@ -500,17 +502,17 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
 
 
 # By whom people and machines write: a person by a team's policy or as an administrator, a machine by its role, `curfew apply` as its caller.
-WRITTEN_BY_OTHERS = ("config/", "notices/", "plans/", "activity/", "attempts/", "outputs/", "checkpoints/", "workdirs/", "/attempts/")
+WRITTEN_BY_OTHERS = ("config/curfew.toml", "notices/", "plans/", "activity/", "attempts/", "outputs/", "checkpoints/", "workdirs/", "/attempts/")
 
 
 @pytest.mark.parametrize("key", [*(key for key, *_ in ACCESS), f"jobs/{LIVES}/sweep.json", f"jobs/{LIVES}/followed.json"])
 def test_no_person_writes_what_one_function_alone_writes(key: str) -> None:
     """Whatever they are allowed: an administrator would have to change the policy of the bucket first."""
     by_people = key.startswith(WRITTEN_BY_OTHERS) or key.endswith((".toml", "/cancel.json", "/extend.json", "/followed.json", "heartbeat.json"))
-    expect = by_people and not key.endswith("/spec.toml")
+    expect = by_people and not key.endswith(("/spec.toml", "config/hub.toml"))
     for who in (f"arn:aws:iam::{ACCOUNT}:role/Administrator", f"arn:aws:iam::{ACCOUNT}:user/ada", "ReapInstancesRole.Arn", "JobRole.Arn"):
         writing = Request("s3:PutObject", f"{BUCKET}/{key}", context={"aws:PrincipalArn": who})
-        makes_links = who == "ReapInstancesRole.Arn" and key.startswith("replies/")
+        makes_links = who == "ReapInstancesRole.Arn" and key.startswith(("replies/", "config/hub.toml"))
         assert (decision((ADMINISTRATOR, *BUCKET_POLICY), writing) == "allowed") == (expect or makes_links), who
 
 
@@ -518,6 +520,27 @@ def test_a_function_submits_documents_and_never_replaces_one() -> None:
     for key, expect in (("inbox/vision/x.toml", True), ("triggers/vision/x.toml", False), ("inbox/vision/x.json", False)):
         request = Request("s3:PutObject", f"{BUCKET}/{key}", context={"s3:if-none-match": "*"})
         assert [function_may(function, request) for function in FUNCTIONS] == [expect and function == "run-jobs" for function in FUNCTIONS]
+
+
+def test_the_configuration_is_read_from_a_bucket_of_the_organization_alone() -> None:
+    """By one function, which keeps a copy for all others. The names stand for parameters and variables of IAM."""
+    hub, organization = "arn:aws:s3:::HubBucket", {"aws:ResourceOrgID": "${aws:PrincipalOrgID}"}
+    own = Request("s3:GetObject", f"{hub}/config/curfew.toml", context=organization)
+    looks = Request("s3:ListBucket", hub, context={**organization, "s3:prefix": "config/curfew.toml"})
+    for function in FUNCTIONS:
+        for enforcing in (True, False):
+            for request in (own, looks):
+                assert may(function, request, enforcing=enforcing) == (function == "reap-instances"), function
+    # The bucket of a stranger who has taken the name.
+    for request in (own, looks):
+        for of in ({"aws:ResourceOrgID": "o-strangers00"}, {}):
+            foreign = {key: value for key, value in request.context.items() if key != "aws:ResourceOrgID"}
+            assert not may("reap-instances", replace(request, context={**foreign, **of}))
+    for key in ("config/other.toml", f"accounts/{ACCOUNT}/figures/2026-11.json", "exports/x.csv"):
+        assert not may("reap-instances", Request("s3:GetObject", f"{hub}/{key}", context=organization)), key
+    for prefix in (None, "", "config/", "accounts/"):
+        context = organization if prefix is None else {**organization, "s3:prefix": prefix}
+        assert not may("reap-instances", Request("s3:ListBucket", hub, context=context)), prefix
 
 
 @pytest.mark.parametrize("role", [resources()["JobRole"]["Properties"], TEAM_ROLE])

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use execution::budgets;
-use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use runtime::{Clients, EventKind, Failure, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "enforce-budgets";
 
@@ -14,9 +14,8 @@ fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
         async |settings| {
-            let FunctionSettings { bucket, channels, hub_bucket, mode, account_metrics, .. } = settings;
-            let clients = Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics);
-            clients.publishing_to(hub_bucket).0
+            let hub = settings.hub_bucket.clone();
+            Clients::connect(FUNCTION, settings).await.publishing_to(hub).0
         },
         enforce,
     )

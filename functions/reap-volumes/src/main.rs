@@ -5,16 +5,12 @@
 use std::process::ExitCode;
 
 use execution::volumes;
-use runtime::{Clients, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use runtime::{Clients, EventKind, Failure, Invocation, InvocationResponse};
 
 const FUNCTION: &str = "reap-volumes";
 
 fn main() -> ExitCode {
-    runtime::serve(
-        &[EventKind::Scheduled],
-        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
-        reap,
-    )
+    runtime::serve(&[EventKind::Scheduled], async |settings| Clients::connect(FUNCTION, settings).await, reap)
 }
 
 async fn reap(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {

@@ -23,19 +23,10 @@ fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
         async |settings| {
-            let FunctionSettings {
-                bucket,
-                channels,
-                mode,
-                job_profile,
-                trigger_buckets,
-                account_metrics,
-                runs_schedules,
-                ..
-            } = settings;
+            let FunctionSettings { job_profile, trigger_buckets, runs_schedules, .. } = settings.clone();
             let agents = AgentBinaries::new(runtime::agents());
             let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets, runs_schedules };
-            (Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics), setup)
+            (Clients::connect(FUNCTION, settings).await, setup)
         },
         reconcile,
     )

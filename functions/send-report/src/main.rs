@@ -13,10 +13,8 @@ fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled],
         async |settings| {
-            let FunctionSettings { bucket, channels, hub_bucket, reports_organization, mode, account_metrics, .. } =
-                settings;
-            let clients = Clients::connect(bucket, channels, mode).await.with_account_metrics(account_metrics);
-            let (clients, hub) = clients.publishing_to(hub_bucket);
+            let FunctionSettings { hub_bucket, reports_organization, .. } = settings.clone();
+            let (clients, hub) = Clients::connect(FUNCTION, settings).await.publishing_to(hub_bucket);
             (clients, hub.filter(|_| reports_organization))
         },
         send,

@@ -33,7 +33,7 @@ use futures::future::join3;
 use jiff::Timestamp;
 use jobs::trigger::TriggerObject;
 use jobs::{Job, JobId, LaunchRefusals, Phase};
-use model::config::Config;
+use model::config::{Config, ConfigInForce};
 use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
@@ -45,6 +45,7 @@ use ports::{
 };
 use report::AccountMetrics;
 
+use crate::run::hub_gap;
 use crate::{RESERVE, Run, answer_timeout, catch_bug, prices};
 
 pub use agents::AgentBinaries;
@@ -135,6 +136,8 @@ struct JobsRun<'a, C, D> {
     enforces: bool,
     subscription: ConfirmedSubscription,
     setup: &'a DeploymentSetup,
+    /// `false`: nothing is accepted, because the hub may allow less than the account's own configuration.
+    is_hub_known: bool,
     /// The instance of the interruption warning.
     warned: Option<ResourceId>,
     /// Instances that were described for all jobs together.
@@ -267,12 +270,10 @@ pub async fn reconcile(
     // Between an interruption and the next launch every second counts.
     let (config, (subscription, subscription_gap), machines) =
         Box::pin(join3(run.config(), find_subscription(run), find::observe_hinted_machine(run, &hint))).await;
-    let config = config?;
+    let ConfigInForce { config, hub } = config?;
+    let is_hub_known = hub.unknown().is_none();
+    let subscription = if is_hub_known { subscription } else { ConfirmedSubscription::Unknown };
     let is_subscription_known = subscription != ConfirmedSubscription::Unknown;
-    let warned = match &hint {
-        EventHint::Instance { instance, warned: true, .. } => Some(instance.clone()),
-        _ => None,
-    };
     let (agents, profile) = (&setup.agents, setup.profile.as_deref());
     let mut jobs = JobsRun {
         run,
@@ -282,7 +283,8 @@ pub async fn reconcile(
         enforces: run.mode == Mode::Enforce,
         subscription,
         setup,
-        warned,
+        is_hub_known,
+        warned: warned_instance(&hint),
         sights: MachineSightings::default(),
         dependencies: dependencies::KnownDependencies::default(),
         sweeps: sweeps::KnownSweeps::default(),
@@ -294,7 +296,7 @@ pub async fn reconcile(
         box_takes: tokio::sync::Mutex::default(),
         findings: Mutex::default(),
     };
-    if let Some(gap) = subscription_gap {
+    for gap in subscription_gap.into_iter().chain(hub_gap(&hub, run.cloud.home(), run.function)) {
         jobs.gap(gap);
     }
     Box::pin(jobs.judge_written(&triggers)).await;
@@ -323,6 +325,13 @@ pub async fn reconcile(
     };
     let report = Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await;
     recorded.map(|()| report).map_err(ReconcileError::Arrivals)
+}
+
+fn warned_instance(hint: &EventHint) -> Option<ResourceId> {
+    match hint {
+        EventHint::Instance { instance, warned: true, .. } => Some(instance.clone()),
+        _ => None,
+    }
 }
 
 /// Result of looking for a confirmed subscription of the topic. No job is launched for the first time without one; a job that was launched

@@ -78,7 +78,7 @@ pub async fn send(
     run: &Run<'_, impl ReportCloud, impl Documents + FiguresDocuments + ReportDocuments>,
     hub: Option<&impl HubDocuments>,
 ) -> Result<Report, MonthReportError> {
-    let config = run.config().await?;
+    let config = run.config().await?.config;
     let zone = config.account.zone();
     let prices = prices::load(run.store, &config, run.now).await;
     let month = CalendarMonth::containing(before(run.now, DAY), &zone);

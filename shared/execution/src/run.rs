@@ -24,12 +24,12 @@ use futures::future::join;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::channels::NotificationChannels;
-use model::config::Config;
+use model::config::{Config, ConfigInForce, HubStatus};
 use model::gang::Gangs;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
-use model::observation::{Gap, Observation};
+use model::observation::{Gap, GapKind, Observation};
 use model::subscriptions::TopicSubscriptions;
 use notify::{AcceptedNotifications, ConfigFault, Delivery, Recipients, ReplyUrls};
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
@@ -71,6 +71,9 @@ pub struct Run<'a, C, D> {
     pub metrics: Option<MetricsPublisher<'a>>,
 }
 
+/// The function that reads the hub's configuration for its account.
+pub const HUB_READER: &str = "reap-instances";
+
 /// Resources, each with its region.
 pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 
@@ -110,8 +113,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// # Errors
     /// If the configuration was refused, or could not be read.
     pub async fn prepare(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
-        let config = self.config().await?;
-        let read = Subscribers::read(self, &config);
+        let ConfigInForce { config, hub } = self.config().await?;
+        let read = Subscribers::read(self, &config, &hub);
         let (subscribers, prices) = join(read, prices::load(self.store, &config, self.now)).await;
         Ok((Self::policy(config, &subscribers, prices), subscribers))
     }
@@ -121,13 +124,13 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// # Errors
     /// If the configuration was refused, or could not be read.
     pub async fn prepare_without_prices(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
-        let config = self.config().await?;
-        let subscribers = Subscribers::read(self, &config).await;
+        let ConfigInForce { config, hub } = self.config().await?;
+        let subscribers = Subscribers::read(self, &config, &hub).await;
         Ok((Self::policy(config, &subscribers, PriceBook::dated()), subscribers))
     }
 
-    pub(crate) async fn config(&self) -> Result<Config, ConfigLoadError> {
-        let read = self.store.read_config().await;
+    pub(crate) async fn config(&self) -> Result<ConfigInForce, ConfigLoadError> {
+        let read = self.store.read_config_in_force(self.now).await;
         if let Err(fault) = &read {
             let kind = match fault {
                 ConfigLoadError::Refused(_) => ConfigFault::Refused,
@@ -340,6 +343,16 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.in_run());
         }
     }
+}
+
+/// The gap of a hub's configuration that is old or unknown. Of a copy that was not made yet, its reader alone notifies.
+pub(crate) fn hub_gap(hub: &HubStatus, home: &Region, function: &str) -> Option<Gap> {
+    let problem = hub.problem()?;
+    if function == HUB_READER {
+        return Some(Gap::new(home, "s3:GetObject", problem, GapKind::Hub));
+    }
+    tracing::warn!("{problem}");
+    None
 }
 
 fn changes_more_than_labels(step: &Step) -> bool {

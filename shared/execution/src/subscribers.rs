@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::ceiling::{AnnouncementTarget, Ceiling};
 use model::channels::NotificationChannels;
-use model::config::Config;
+use model::config::{Config, HubStatus};
 use model::id::{Region, TeamName};
 use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
@@ -15,6 +15,7 @@ use plan::report::Report;
 use plan::{Action, SnapshotAction, Step};
 use ports::{CallError, Cloud};
 
+use crate::run::hub_gap;
 use crate::{ChosenResources, Run};
 
 /// Teams whose announcements no one reads, as far as one gap names them.
@@ -33,6 +34,9 @@ pub struct Subscribers {
     enforces_by_default: bool,
     /// `true` if it enforces for what belongs to no team.
     enforces_without_team: bool,
+    /// The reason why the hub's configuration is old or unknown.
+    hub_gap: Option<Gap>,
+    is_hub_unknown: bool,
 }
 
 impl Subscribers {
@@ -46,6 +50,8 @@ impl Subscribers {
             enforced: BTreeSet::new(),
             enforces_by_default: false,
             enforces_without_team: false,
+            hub_gap: None,
+            is_hub_unknown: false,
         }
     }
 
@@ -57,10 +63,15 @@ impl Subscribers {
         &self.ceiling
     }
 
-    /// Reads the subscriptions. Calls SNS only if something could be enforced.
-    pub(crate) async fn read<C: Cloud, D>(run: &Run<'_, C, D>, config: &Config) -> Self {
+    /// Reads the subscriptions. Calls SNS only if something could be enforced. While the hub's configuration is unknown, nothing is.
+    pub(crate) async fn read<C: Cloud, D>(run: &Run<'_, C, D>, config: &Config, hub: &HubStatus) -> Self {
+        let hub_gap = hub_gap(hub, run.cloud.home(), run.function);
         if run.mode == Mode::Observe {
-            return Self::checked(Ceiling::fixed(Mode::Observe), None);
+            return Self { hub_gap, ..Self::checked(Ceiling::fixed(Mode::Observe), None) };
+        }
+        if let Some(reason) = hub.unknown() {
+            let ceiling = Ceiling::with_unknown_readers(run.mode, reason.to_owned());
+            return Self { hub_gap, is_hub_unknown: true, ..Self::checked(ceiling, None) };
         }
         let (ceiling, gap) = match run.cloud.subscriptions(&run.channels.topics).await {
             Ok(subscriptions) => (Ceiling::with_readers(run.mode, run.function, subscriptions), None),
@@ -73,7 +84,16 @@ impl Subscribers {
         let enforces_by_default = is_enforcing(config.mode);
         let enforces_without_team = enforces_by_default || is_enforcing(config.untagged.mode);
         let owner_sender = OwnerSender::from_config(config);
-        Self { ceiling, owner_sender, gap, enforced, enforces_by_default, enforces_without_team }
+        Self {
+            ceiling,
+            owner_sender,
+            gap,
+            enforced,
+            enforces_by_default,
+            enforces_without_team,
+            hub_gap,
+            is_hub_unknown: false,
+        }
     }
 
     /// Adds the gaps, and the reason to each step that ends or announces something of a team whose readers are unknown. Returns the targets of
@@ -95,12 +115,12 @@ impl Subscribers {
         }
         let mut blocked = ChosenResources::new();
         for (step, outcome) in &mut report.steps {
-            let consequence = if stops_or_deletes_now(step) {
-                "not done, because its announcement may have no reader"
-            } else if announces_now(step) {
-                "not announced, because nobody may read it"
-            } else {
-                continue;
+            let consequence = match (stops_or_deletes_now(step), announces_now(step), self.is_hub_unknown) {
+                (false, false, _) => continue,
+                (true, _, false) => "not done, because its announcement may have no reader",
+                (false, true, false) => "not announced, because nobody may read it",
+                (true, _, true) => "not done",
+                (false, true, true) => "not announced",
             };
             let owner = step.target.owner.as_deref();
             let is_owner_mailed =
@@ -115,7 +135,8 @@ impl Subscribers {
             Some(gap) => vec![gap.clone()],
             None => self.gaps(unread, unknown, memory, &channels.topics.teams, home),
         };
-        report.gaps.extend(gaps);
+        report.gaps.extend(gaps.into_iter().filter(|_| !self.is_hub_unknown));
+        report.gaps.extend(self.hub_gap);
         blocked
     }
 

@@ -264,6 +264,7 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
         None if gap.kind == GapKind::Readers => {
             ("Curfew does not do everything, because nobody receives {}", "all of its warnings".to_owned())
         }
+        None if gap.kind == GapKind::Hub => ("Curfew could not read {}", "the configuration of the hub".to_owned()),
         None => ("Curfew could not complete {}", in_region(&gap.call)),
     };
     Notification {

@@ -5,7 +5,7 @@ use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price;
 use jiff::Timestamp;
-use model::config::Config;
+use model::config::{Config, ConfigInForce};
 use model::id::Region;
 use model::notification_log::NotificationLog;
 use model::reply_link::LinkDocument;
@@ -37,6 +37,14 @@ pub trait Documents {
     /// # Errors
     /// If the document was refused, or could not be read.
     async fn read_config(&self) -> Result<Config, ConfigLoadError>;
+
+    /// The configuration in force for a run, with the lines of the organization's hub.
+    ///
+    /// # Errors
+    /// If the account's own document was refused, or could not be read.
+    async fn read_config_in_force(&self, _now: Timestamp) -> Result<ConfigInForce, ConfigLoadError> {
+        Ok(self.read_config().await?.into())
+    }
 
     /// Log of a function's notifications about a region.
     ///

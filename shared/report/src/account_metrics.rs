@@ -30,10 +30,10 @@ use names::NamedSeries;
 pub use names::OTHERS;
 
 /// The most teams with series of their own: those that spent the most this month.
-pub const TEAMS_MAX: usize = 10;
+const TEAMS_MAX: usize = 10;
 
 /// The most regions with series of their own.
-pub const REGIONS_MAX: usize = 5;
+const REGIONS_MAX: usize = 5;
 
 /// The most series at one time: all metrics of the account, of each named team and of the others, of what has no team, which has neither budgets
 /// nor jobs, and of each named region and of the others.

@@ -28,7 +28,7 @@ mod spend;
 mod sums;
 mod waste;
 
-pub use account_metrics::{AccountMetrics, BeatFacts, Dimension, Metric, OTHERS, REGIONS_MAX, SERIES_MAX, TEAMS_MAX};
+pub use account_metrics::{AccountMetrics, BeatFacts, Dimension, Metric, OTHERS, SERIES_MAX};
 pub use actions::{ACTIONS_MAX, DayActions, DayCondenser, RecordedAction};
 pub use checkpoints::{CheckpointRow, StoredCheckpoints};
 pub use digest::digest;

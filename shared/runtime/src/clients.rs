@@ -1,13 +1,14 @@
 //! The clients that all runs of a function share, created once, before the first event.
 
 use cloud::Aws;
-use execution::{MetricsPublisher, Run, log};
+use execution::{HUB_READER, MetricsPublisher, Run, log};
 use jiff::Timestamp;
 use model::channels::{NotificationChannels, account_of_topic};
 use model::id::RunId;
 use model::mode::Mode;
 use store::{HubStore, Store};
 
+use crate::FunctionSettings;
 use crate::logs::write_line;
 
 /// The clients, and the settings from the function's environment.
@@ -21,18 +22,18 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Creates the clients, without a call.
-    pub async fn connect(bucket: String, channels: NotificationChannels, mode: Mode) -> Self {
+    /// Creates the clients, without a call. `function` is the one that they are for.
+    pub async fn connect(function: &str, settings: FunctionSettings) -> Self {
+        let FunctionSettings { bucket, channels, hub_bucket, mode, account_metrics, .. } = settings;
         let aws = Aws::connect().await;
         let store = Store::new(aws.sdk_config(), bucket);
-        Self { aws, store, channels, mode, metrics_account: None }
-    }
-
-    /// The clients of a function that publishes metrics of the account, if the deployment asks for them.
-    #[must_use]
-    pub fn with_account_metrics(self, asks: bool) -> Self {
-        let metrics_account = account_of_topic(&self.channels.topics.teams).filter(|_| asks);
-        Self { metrics_account, ..self }
+        let account = account_of_topic(&channels.topics.teams);
+        let store = match hub_bucket.zip(account.clone()) {
+            Some((hub, account)) if function == HUB_READER => store.reading_hub(aws.sdk_config(), hub, account),
+            Some((hub, account)) => store.reading_hub_copy(Some(hub), account),
+            None => store,
+        };
+        Self { aws, store, channels, mode, metrics_account: account.filter(|_| account_metrics) }
     }
 
     /// The clients of an account that publishes its figures in that bucket, and that bucket; without a call.

@@ -15,7 +15,7 @@ const LISTED_MAX: usize = 1000;
 /// Length of a time such as `20261127T180000000Z`.
 const TIME_CHARACTERS: usize = 19;
 
-const TOML: &str = "application/toml";
+pub(crate) const TOML: &str = "application/toml";
 
 /// The document of the configuration as it is, valid or not.
 #[derive(Debug, Clone, PartialEq, Eq)]

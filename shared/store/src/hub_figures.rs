@@ -34,7 +34,7 @@ impl HubStore {
         Self { config: config.clone(), name, bucket: Arc::default() }
     }
 
-    async fn bucket(&self) -> Result<&Bucket, StoreError> {
+    pub(crate) async fn bucket(&self) -> Result<&Bucket, StoreError> {
         let open = || Box::pin(async { InputBucket::open(&self.config, &self.name).await.map(|input| input.bucket) });
         self.bucket.get_or_try_init(open).await.map_err(|error| match error {
             InputError::Store(error) => error,

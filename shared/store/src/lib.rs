@@ -10,6 +10,7 @@ mod budgets;
 mod checkpoints;
 mod config;
 mod document;
+mod hub_config;
 mod hub_figures;
 mod jobs;
 mod ledger;
@@ -20,7 +21,8 @@ mod schemas;
 
 use aws_config::SdkConfig;
 use billing::price::PriceDocument;
-use model::config::Config;
+use jiff::Timestamp;
+use model::config::{Config, ConfigInForce};
 use model::id::Region;
 use model::notification_log::NotificationLog;
 use model::reply_link::LinkDocument;
@@ -29,12 +31,14 @@ use serde::Serialize;
 
 use bucket::{Bucket, FoundObject, WriteCondition};
 use document::{StoredDocument, decode, encode};
+use hub_config::HubConfigAccess;
 
 pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, MeasuredData, measure_data};
 pub use checkpoints::{
     CheckpointContent, CheckpointError, FileFingerprint, FileOwner, ListedPart, LocalFile, NodePart, UnsentFile,
 };
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
+pub use hub_config::ConfigWithHub;
 pub use hub_figures::HubStore;
 pub use jobs::{LOG_PARTS_MAX, LogName, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
@@ -54,13 +58,15 @@ pub struct Store {
     bucket: Bucket,
     /// The bucket in which the account publishes its figures, if it does.
     figures_hub: Option<HubStore>,
+    /// The configuration of the organization's hub; `None`: the account's own counts alone.
+    hub_config: Option<HubConfigAccess>,
 }
 
 impl Store {
     /// The bucket with that name, in the configuration's region.
     #[must_use]
     pub fn new(config: &SdkConfig, bucket: String) -> Self {
-        Self { bucket: Bucket::new(config, bucket), figures_hub: None }
+        Self { bucket: Bucket::new(config, bucket), figures_hub: None, hub_config: None }
     }
 
     /// Store of an account that publishes its figures in that hub.
@@ -158,7 +164,18 @@ impl Store {
 
 impl Documents for Store {
     async fn read_config(&self) -> Result<Config, ConfigLoadError> {
-        Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config))
+        // Every command awaits it.
+        Box::pin(async {
+            match self.read_config_with_hub().await? {
+                Some(combined) => Ok(combined.overlay.config),
+                None => Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config)),
+            }
+        })
+        .await
+    }
+
+    async fn read_config_in_force(&self, now: Timestamp) -> Result<ConfigInForce, ConfigLoadError> {
+        Box::pin(self.read_in_force(now)).await
     }
 
     async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError> {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use model::config;
 use model::config::{
-    Config, ConfigChange, ConfigError, ConfigNote, as_toml, changes, misshapen_regions, mistakes, notes, teams_lost,
-    unknown_regions,
+    Config, ConfigChange, ConfigError, ConfigNote, HubConfig, IgnoredLine, as_toml, changes, misshapen_regions,
+    mistakes, notes, teams_lost, unknown_regions,
 };
 use serde::Serialize;
 use serde_json::Value;
+use store::Store;
 
 use super::document;
 use crate::command_error::CommandError;
@@ -32,6 +33,9 @@ pub(crate) struct Check {
     /// The file; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Check the configuration of an organization's hub, which may have sections of single accounts; nothing is compared
+    #[arg(long)]
+    hub: bool,
 }
 
 #[derive(Serialize)]
@@ -45,6 +49,9 @@ pub(super) struct CheckOutput {
     changes: Vec<ChangeOutput>,
     /// Teams that the other configuration has, and this one lacks.
     teams_lost: Vec<String>,
+    /// Lines that do not count beside the configuration of the organization's hub.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<IgnoredLine>,
 }
 
 #[derive(Serialize)]
@@ -93,8 +100,10 @@ impl Check {
     pub(super) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
         let bytes = document::read(&self.file)?;
-        let mut found = CheckOutput::from_bytes(self.file.display().to_string(), &bytes);
-        if let Ok(config) = Config::read_bytes(&bytes) {
+        let name = self.file.display().to_string();
+        let mut found =
+            if self.hub { CheckOutput::from_hub_bytes(name, &bytes) } else { CheckOutput::from_bytes(name, &bytes) };
+        if let Some(config) = Config::read_bytes(&bytes).ok().filter(|_| !self.hub) {
             let text = String::from_utf8_lossy(&bytes);
             let context = CommandContext::connect(global).await;
             let context = context.as_ref();
@@ -104,7 +113,7 @@ impl Check {
                 let _ = tokio::time::timeout(TIMEOUT, Box::pin(context.warn_of_tag_keys(&config, TIMEOUT))).await;
             }
             let compared = match context {
-                Ok(context) => found.compare(context, &config).await.map_err(|failure| failure.problem),
+                Ok(context) => found.compare(context, &config, &text).await.map_err(|failure| failure.problem),
                 Err(failure) => Err(failure.problem.clone()),
             };
             if let Err(problem) = compared {
@@ -134,7 +143,27 @@ impl CheckOutput {
             compared_with: None,
             changes: Vec::new(),
             teams_lost: Vec::new(),
+            ignored: Vec::new(),
         }
+    }
+
+    /// The mistakes of a hub's document, to the first.
+    fn from_hub_bytes(file: String, bytes: &[u8]) -> Self {
+        let mistake = HubConfig::read_bytes(bytes).err().map(ConfigMistake::from);
+        let (notes, changes, teams_lost, ignored) = Default::default();
+        Self { file, mistakes: mistake.into_iter().collect(), notes, compared_with: None, changes, teams_lost, ignored }
+    }
+
+    /// Finds the lines that do not count beside the configuration of the organization's hub, if there is one.
+    pub(super) async fn look_at_hub(&mut self, store: &Store, document: &str) {
+        match Box::pin(store.overlay_with_hub(document)).await {
+            Ok(overlay) => self.ignored = overlay.map(|overlay| overlay.ignored).unwrap_or_default(),
+            Err(error) => screen::warn(format!("not compared with the configuration of the hub: {error}")),
+        }
+    }
+
+    pub(super) fn ignored_lines(&self, file: &str) -> impl Iterator<Item = String> {
+        self.ignored.iter().map(move |ignored| format!("{file}: {ignored}"))
     }
 
     /// Regions are checked against those that the account has enabled, or else only by their format.
@@ -164,8 +193,14 @@ impl CheckOutput {
     }
 
     /// Compares with the deployed configuration.
-    async fn compare(&mut self, context: &CommandContext, config: &Config) -> Result<(), CommandError> {
-        let deployed = async { document::deployed(context).await.map_err(|failure| context.blame(failure)) };
+    async fn compare(&mut self, context: &CommandContext, config: &Config, text: &str) -> Result<(), CommandError> {
+        let deployed = async {
+            let read = document::deployed(context).await.map_err(|failure| context.blame(failure))?;
+            if let Some(store) = &read.store {
+                self.look_at_hub(store, text).await;
+            }
+            Ok::<_, CommandError>(read)
+        };
         let in_time = tokio::time::timeout(TIMEOUT, deployed).await;
         let deployed = in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {TIMEOUT:?}")))??;
         self.compare_with(&deployed.config, deployed.from, config);
@@ -216,7 +251,11 @@ impl CheckOutput {
 }
 
 fn show(found: &CheckOutput, file: &str) {
-    found.mistake_lines(file).chain(found.note_lines(file)).for_each(screen::print_line);
+    found
+        .mistake_lines(file)
+        .chain(found.note_lines(file))
+        .chain(found.ignored_lines(file))
+        .for_each(screen::print_line);
     match found.mistakes.len() {
         0 => screen::print_line(format_args!("{file} is legal")),
         count => screen::progress(count_mistakes(count)),

@@ -6,6 +6,7 @@ use std::path::Path;
 use model::config;
 use model::config::{Config, Settings, mistakes};
 use model::foreign_text::shell_word;
+use store::Store;
 
 use crate::command_error::CommandError;
 use crate::context::CommandContext;
@@ -16,11 +17,13 @@ pub(super) struct ConfigDocument {
     pub(super) settings: Settings,
     /// `s3://…`, or a file; `defaults` if there is no document.
     pub(super) from: String,
+    /// The bucket, where lines of an organization's hub count beside it.
+    pub(super) store: Option<Store>,
 }
 
 impl ConfigDocument {
     pub(super) fn new(config: Config, text: &str, from: String) -> Self {
-        Self { settings: Settings::from_document(&config, text), config, from }
+        Self { settings: Settings::from_document(&config, text), config, from, store: None }
     }
 }
 
@@ -65,15 +68,18 @@ pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandE
 
 /// The configuration in force: the deployed document, or the defaults without a deployment or document.
 pub(super) async fn deployed(context: &CommandContext) -> Result<ConfigDocument, CommandError> {
-    let document = match context.deployed().await? {
+    let deployed = context.deployed().await?;
+    let store = deployed.as_ref().map(|deployed| deployed.store.clone()).filter(Store::has_hub_config);
+    let document = match deployed {
         Some(deployed) => {
             let read = deployed.store.read_config_document().await?;
             read.map(|document| (document, format!("s3://{}/{}", deployed.bucket, config::KEY)))
         }
         None => None,
     };
-    Ok(match document {
+    let document = match document {
         Some(((config, text), from)) => ConfigDocument::new(config, &text, from),
         None => ConfigDocument::new(Config::default(), "", "defaults".to_owned()),
-    })
+    };
+    Ok(ConfigDocument { store, ..document })
 }

@@ -59,7 +59,8 @@ impl Replacement<'_> {
             return self.show(&check, "unchanged", None, Vec::new());
         }
         let effects = self.compare(&mut check, before.as_ref(), &config);
-        let lines = check.note_lines(&self.name).chain(check.change_lines());
+        check.look_at_hub(&self.deployed.store, &text).await;
+        let lines = check.note_lines(&self.name).chain(check.ignored_lines(&self.name)).chain(check.change_lines());
         lines.chain(effects.iter().map(|effect| format!("concerns {effect}"))).for_each(screen::propose);
         if !screen::confirm(format!("Make {} the configuration of all runs from now on?", self.name), yes)? {
             return self.show(&check, "declined", None, effects);

@@ -73,7 +73,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 self.read(all, true).await.into_iter().filter(is_its).collect()
             }
             (EventHint::All | EventHint::Instance { .. }, _) => {
-                let accepted = self.sweep_inbox().await;
+                let accepted = if self.is_hub_known { self.sweep_inbox().await } else { Vec::new() };
                 let mut all = self.active(JOBS_MAX).await;
                 if *hint == EventHint::All {
                     let missing = self.missing(&all).await;

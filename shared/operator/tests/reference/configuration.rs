@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::config::{Config, Settings};
+use model::config::{Config, KeyRule, Settings, key_rules};
 
 use super::{blocks, quoted};
 
@@ -112,4 +112,37 @@ fn words(path: &str) -> Vec<String> {
     let Err(refusal) = Config::read(&format!("{header}{key} = \"?\"\n")) else { return Vec::new() };
     let expected = refusal.problem.strip_prefix("`?` is none of ").unwrap_or_default();
     quoted(expected).map(str::to_owned).collect()
+}
+
+/// The rule of each key beside a hub has its place on the page about organizations.
+#[test]
+fn every_key_has_its_rule_beside_a_hub() {
+    let page = include_str!("../../../../docs/organization.md");
+    let documented: BTreeSet<(String, &str)> = [
+        ("Spend", "stricter"),
+        ("Care", "careful"),
+        ("Actions", "action"),
+        ("Without an order", "hub"),
+        ("The account's own", "account"),
+    ]
+    .into_iter()
+    .flat_map(|(heading, rule)| {
+        let (_, section) = page.split_once(&format!("### {heading}\n")).unwrap();
+        let section = section.split("\n### ").next().unwrap();
+        let of_keys = section.lines().filter(move |line| rule == "hub" || rule == "account" || line.starts_with('|'));
+        let names = of_keys
+            .flat_map(|line| quoted(line.rsplit_once(" | ").map_or(line, |_| line.split(" | ").nth(1).unwrap())));
+        names.map(move |name| (name.replace("<name>", "NAME"), rule)).collect::<Vec<_>>()
+    })
+    .filter(|(name, _)| name != "[metrics]")
+    .collect();
+    let kind = |rule| match rule {
+        KeyRule::Stricter(_) => "stricter",
+        KeyRule::Careful(_) => "careful",
+        KeyRule::Action(_) => "action",
+        KeyRule::Hub => "hub",
+        KeyRule::Account => "account",
+    };
+    let ruled: BTreeSet<(String, &str)> = key_rules().map(|(key, rule)| (key.to_owned(), kind(rule))).collect();
+    assert_eq!(documented, ruled, "documented on the left, in force on the right");
 }

@@ -171,6 +171,8 @@ mod tests {
         {"Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "s3:PutObject",
          "Resource": ["arn:aws:s3:::state/budgets/*", "arn:aws:s3:::state/prices/*"], "Condition": {"ArnNotEquals": {"aws:PrincipalArn":
          ["arn:aws:iam::123456789012:role/curfew-RunJobsRole-1", "arn:aws:iam::123456789012:role/curfew-BudgetsRole-1"]}}},
+        {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::state/config/hub.toml",
+         "Condition": {"ArnNotEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/curfew-InstancesRole-1"}}},
         {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::state/ledger/*",
          "Condition": {"ArnNotEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/curfew-BudgetsRole-1"}}},
         {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource":
@@ -180,7 +182,12 @@ mod tests {
     fn findings(policy: Option<&str>) -> Vec<String> {
         let place = DeploymentArns::from_topic_arn("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
         let role = |function: &str, role: &str| (function.to_owned(), format!("curfew-{role}Role-1"));
-        let roles = [role("run-jobs", "RunJobs"), role("enforce-budgets", "Budgets"), role("send-report", "Report")];
+        let roles = [
+            role("reap-instances", "Instances"),
+            role("run-jobs", "RunJobs"),
+            role("enforce-budgets", "Budgets"),
+            role("send-report", "Report"),
+        ];
         let found = check_bucket_policy(policy, &place, &BTreeMap::from(roles));
         found.into_iter().map(|finding| finding.found).collect()
     }

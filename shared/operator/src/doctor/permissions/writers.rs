@@ -18,6 +18,7 @@ pub(super) struct GoverningDocument {
     pub(super) writers: &'static [&'static str],
 }
 
+const HUB: &[&str] = &["reap-instances"];
 const JOBS: &[&str] = &["run-jobs"];
 const MONEY: &[&str] = &["enforce-budgets", "run-jobs"];
 const LEDGER: &[&str] = &["enforce-budgets"];
@@ -25,6 +26,7 @@ const REPORT: &[&str] = &["send-report"];
 
 pub(super) const GOVERNING: &[GoverningDocument] = &[
     document("config/curfew.toml", "change the rules of every team", &[]),
+    document("config/hub.toml", "change the rules of the organization here while its hub cannot be read", HUB),
     document("notices/reap-instances/us-east-1.json", "make actions count as announced", &[]),
     document("plans/2026-09-01/reap-instances/run.json", "decide what curfew apply and undo do", &[]),
     document("activity/us-east-1.json", "keep instances from being judged", &[]),

@@ -1,0 +1,157 @@
+//! The configuration of the organization's hub, and the account's copy of it.
+//!
+//! One function of an account reads the hub, and keeps its copy: `reap-instances`. All others, and the command, read the copy alone, so that they
+//! need no permission in another account, and no call to it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use futures::future::{join, join3};
+use jiff::Timestamp;
+use model::config::{
+    BYTES_MAX, Config, ConfigInForce, HUB_COPY_KEY, HubAnswer, HubConfig, HubCopy, HubDocument, HubStatus, KEY, Overlay,
+};
+
+use crate::bucket::WriteCondition;
+use crate::config::TOML;
+use crate::hub_figures::HubStore;
+use crate::{ConfigLoadError, Store, StoreError};
+
+/// The longest wait for the hub, which is another account's: the rest of the run has to have its time.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Metadata of the copy: the hub bucket that it was read from.
+const OF_HUB: &str = "hub";
+
+/// The hub of the organization, as a store knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct HubConfigAccess {
+    /// The name of its bucket; `None`: whatever hub the copy is of.
+    name: Option<String>,
+    /// The id of this account, by which the hub may name it.
+    account: String,
+    /// `None`: the copy alone is read.
+    bucket: Option<HubStore>,
+}
+
+/// The configuration in force with its sources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigWithHub {
+    pub overlay: Overlay,
+    pub hub: HubStatus,
+}
+
+impl Store {
+    /// Store that reads the hub of that bucket for this account, and keeps a copy of its configuration.
+    #[must_use]
+    pub fn reading_hub(self, config: &SdkConfig, hub: String, account: String) -> Self {
+        let bucket = Some(HubStore::new(config, hub.clone()));
+        Self { hub_config: Some(HubConfigAccess { name: Some(hub), account, bucket }), ..self }
+    }
+
+    /// Store that reads the copy of the hub's configuration; `hub`: the bucket that it has to be of, where that is known.
+    #[must_use]
+    pub fn reading_hub_copy(self, hub: Option<String>, account: String) -> Self {
+        Self { hub_config: Some(HubConfigAccess { name: hub, account, bucket: None }), ..self }
+    }
+
+    /// `true` if lines of an organization's hub count beside the account's own.
+    #[must_use]
+    pub const fn has_hub_config(&self) -> bool {
+        self.hub_config.is_some()
+    }
+
+    /// The configuration in force by the copy of the hub's; `None` if this account has no hub.
+    ///
+    /// # Errors
+    /// If the account's own document was refused, or could not be read.
+    pub async fn read_config_with_hub(&self) -> Result<Option<ConfigWithHub>, ConfigLoadError> {
+        let Some(hub) = &self.hub_config else { return Ok(None) };
+        let (own, copy) = Box::pin(join(self.read_own_config(), self.read_hub_copy())).await;
+        Self::combine(hub, &own?, HubDocument::from_copy(hub.name.as_deref(), copy.unwrap_or_default())).map(Some)
+    }
+
+    /// The lines of the hub for this account, by the copy; `None` if there are none.
+    ///
+    /// # Errors
+    /// If the copy could not be read.
+    pub async fn overlay_with_hub(&self, own: &str) -> Result<Option<Overlay>, StoreError> {
+        let Some(hub) = &self.hub_config else { return Ok(None) };
+        let document = HubDocument::from_copy(hub.name.as_deref(), self.read_hub_copy().await?);
+        Ok(Self::combine(hub, own, document).ok().map(|combined| combined.overlay))
+    }
+
+    pub(crate) async fn read_in_force(&self, now: Timestamp) -> Result<ConfigInForce, ConfigLoadError> {
+        let Some(hub) = &self.hub_config else {
+            let own = self.read_config_document().await?;
+            return Ok(own.map_or_else(Config::default, |(config, _)| config).into());
+        };
+        let Some((name, bucket)) = hub.name.as_deref().zip(hub.bucket.as_ref()) else {
+            let combined = self.read_config_with_hub().await?;
+            return Ok(combined.map_or_else(|| Config::default().into(), ConfigInForce::from));
+        };
+        let reads = join3(self.read_own_config(), Box::pin(ask(bucket)), self.read_hub_copy());
+        let (own, answer, copy) = Box::pin(reads).await;
+        let own = own?;
+        let answer = match (answer, &copy) {
+            // There may be a copy all the same, which counts on.
+            (HubAnswer::Absent, Err(error)) => HubAnswer::Failed(error.to_string()),
+            (answer, _) => answer,
+        };
+        let mut document = HubDocument::from_answer(name, answer, copy.unwrap_or_default(), now);
+        if let HubDocument::Known { document, problem, is_to_keep: true, .. } = &mut document {
+            let metadata = HashMap::from([(OF_HUB.to_owned(), name.to_owned())]);
+            let bytes = document.clone().into_bytes();
+            let put = self.bucket.put_with_metadata(TOML, HUB_COPY_KEY, bytes, WriteCondition::None, metadata);
+            if let Err(error) = Box::pin(put).await {
+                *problem = Some(format!("the copy of the hub's configuration could not be kept: {error}"));
+            }
+        }
+        Self::combine(hub, &own, document).map(ConfigInForce::from)
+    }
+
+    fn combine(hub: &HubConfigAccess, own: &str, document: HubDocument) -> Result<ConfigWithHub, ConfigLoadError> {
+        let (text, status) = match document {
+            HubDocument::Known { document, read_at, problem, .. } => (document, HubStatus::Known { read_at, problem }),
+            HubDocument::Unknown(reason) => (String::new(), HubStatus::Unknown(reason)),
+        };
+        // It was legal a moment ago.
+        let lines = HubConfig::read(&text).map_err(ConfigLoadError::Refused)?;
+        let overlay = Overlay::new(&lines, &hub.account, own).map_err(ConfigLoadError::Refused)?;
+        Ok(ConfigWithHub { overlay, hub: status })
+    }
+
+    /// The account's own document; empty if there is none.
+    async fn read_own_config(&self) -> Result<String, ConfigLoadError> {
+        Ok(self.read_config_document().await?.map_or_else(String::new, |(_, text)| text))
+    }
+
+    async fn read_hub_copy(&self) -> Result<Option<HubCopy>, StoreError> {
+        let Some(found) = self.bucket.find(HUB_COPY_KEY, BYTES_MAX).await? else { return Ok(None) };
+        let hub = found.metadata.get(OF_HUB).cloned().unwrap_or_default();
+        Ok(found.bytes.ok().map(|document| HubCopy { hub, document, read_at: found.written_at }))
+    }
+}
+
+impl From<ConfigWithHub> for ConfigInForce {
+    fn from(ConfigWithHub { overlay, hub }: ConfigWithHub) -> Self {
+        Self { config: overlay.config, hub }
+    }
+}
+
+async fn ask(hub: &HubStore) -> HubAnswer {
+    let read = async {
+        // Whoever may not list the bucket is denied what is absent.
+        let bucket = hub.bucket().await?.clone().asking_listing();
+        bucket.get(KEY, BYTES_MAX).await
+    };
+    let Ok(read) = tokio::time::timeout(TIMEOUT, read).await else {
+        return HubAnswer::Failed(format!("it did not answer within {} seconds", TIMEOUT.as_secs()));
+    };
+    match read {
+        Ok(Some(object)) => HubAnswer::Document(object.bytes),
+        Ok(None) => HubAnswer::Absent,
+        Err(error) => HubAnswer::Failed(error.to_string()),
+    }
+}
