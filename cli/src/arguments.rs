@@ -125,7 +125,15 @@ mod tests {
             let (_, examples) = help.split_once("Example:\n").unwrap_or_else(|| panic!("{words:?} has no example"));
             for example in examples.lines() {
                 let line = example.split(['>', '|']).next().unwrap_or_default();
-                let typed: Vec<&str> = line.split_whitespace().collect();
+                // Every second part is between quotes.
+                let parts = line.split('\'').enumerate();
+                let typed: Vec<&str> = parts
+                    .flat_map(
+                        |(at, part)| {
+                            if at.is_multiple_of(2) { part.split_whitespace().collect() } else { vec![part] }
+                        },
+                    )
+                    .collect();
                 assert!(
                     typed.iter().zip(&words).all(|(typed, word)| typed == word),
                     "{example} is no example of {words:?}"

@@ -233,7 +233,7 @@ mod tests {
         );
         check(
             &allow(&format!(r#"{team}, "NotAction": "s3:GetObject", "NotResource": "arn:aws:s3:::other/*""#)),
-            &["to write config/curfew.toml, notices/"],
+            &["to write config/curfew.toml, config/hub.toml, notices/"],
         );
         check(&allow(&format!(r#"{team}, "Action": "s3:GetObject", "Resource": "arn:aws:s3:::state/*""#)), &[]);
         check(
