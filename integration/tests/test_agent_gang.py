@@ -44,6 +44,8 @@ def any_is_told():
     return any(one.read_text() == "stop" for one in said)
 
 while step < steps:
+    while (shared / f"hold-{step}").exists():
+        time.sleep(0.01)
     stops = any_is_told()
     if fails and int(fails[0]) == rank and step >= int(fails[1]):
         sys.exit(7)
@@ -137,8 +139,13 @@ def parts(job: Job, attempt: int, step: int) -> list[int]:
 def goes_on_after_step_20(gang: Job) -> int:
     """Runs an attempt to its end, and takes the result away. Returns the step that is kept before its last one."""
     trains(gang, 20)
+    hold = gang.scratch / "shared" / "hold-15"
+    hold.touch()
     with ExitStack() as started:
-        end(gang, launch(gang, 1, started))
+        nodes = launch(gang, 1, started)
+        nodes[0].until(lambda: (gang.kept() or 0) >= 10)
+        hold.unlink()
+        end(gang, nodes)
     head = gang.head()
     gang.put(f"attempts/{NAME}/head.json", json.dumps({**head, "result": None}))
     before: int = head["kept"][0]["step"]
