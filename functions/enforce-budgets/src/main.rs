@@ -13,10 +13,7 @@ const FUNCTION: &str = "enforce-budgets";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |settings| {
-            let hub = settings.hub_bucket.clone();
-            Clients::connect(FUNCTION, settings).await.publishing_to(hub).0
-        },
+        async |settings| Clients::connect(FUNCTION, settings).await,
         enforce,
     )
 }

@@ -74,9 +74,11 @@ async fn publish(
     policy: &Policy,
     observation: &BudgetsObservation,
 ) -> Option<Gap> {
-    let account = &policy.config.account;
-    let month = CalendarMonth::containing(run.now, &account.zone()).to_string();
-    let figures = AccountFigures::from_budgets(&observation.budgets, &month, account.name.as_deref(), run.mode);
+    let figures = || {
+        let account = &policy.config.account;
+        let month = CalendarMonth::containing(run.now, &account.zone()).to_string();
+        AccountFigures::from_budgets(&observation.budgets, &month, account.name.as_deref(), run.mode)
+    };
     publish_figures(run, Publisher::EnforceBudgets, figures).await
 }
 

@@ -129,9 +129,6 @@ pub enum ReconcileError {
 struct JobsRun<'a, C, D> {
     run: &'a Run<'a, C, D>,
     config: &'a Config,
-    agents: &'a AgentBinaries,
-    /// The instance profile for jobs that name none.
-    profile: Option<&'a str>,
     /// `true` in enforce mode.
     enforces: bool,
     subscription: ConfirmedSubscription,
@@ -217,12 +214,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// Reconciles each job. A run about all jobs publishes the number of those that are held, unless it could not read each; the state of a job that
     /// another run has written is unknown.
     async fn reconcile_counted(&self, named: Vec<find::NamedJob>, is_of_all: bool) -> Vec<(Job, Option<String>)> {
+        let is_all = is_of_all && named.len() < find::TEAM_JOBS_MAX;
+        let Some(publisher) = self.run.metrics.as_ref().filter(|_| is_all) else {
+            return self.reconcile_all(named).await;
+        };
         let has_state = |(_, read): &&find::NamedJob| read.value.is_some();
         let unfinished: Vec<JobId> = named.iter().filter(has_state).map(|(id, _)| id.clone()).collect();
-        let is_all = is_of_all && named.len() < find::TEAM_JOBS_MAX;
         let worked = self.reconcile_all(named).await;
-        let has_read_all = self.with_findings(|found| found.gaps.iter().all(|gap| gap.kind == GapKind::Readers));
-        if let Some(publisher) = self.run.metrics.as_ref().filter(|_| is_all && has_read_all) {
+        if self.with_findings(|found| found.gaps.iter().all(|gap| gap.kind == GapKind::Readers)) {
             let is_held = |(job, _): &(Job, Option<String>)| (job.job.clone(), matches!(job.phase, Phase::Held(_)));
             let known: BTreeMap<JobId, bool> = worked.iter().map(is_held).collect();
             let jobs = unfinished.iter().map(|job| (&job.team, known.get(job).copied()));
@@ -274,12 +273,9 @@ pub async fn reconcile(
     let is_hub_known = hub.unknown().is_none();
     let subscription = if is_hub_known { subscription } else { ConfirmedSubscription::Unknown };
     let is_subscription_known = subscription != ConfirmedSubscription::Unknown;
-    let (agents, profile) = (&setup.agents, setup.profile.as_deref());
     let mut jobs = JobsRun {
         run,
         config: &config,
-        agents,
-        profile,
         enforces: run.mode == Mode::Enforce,
         subscription,
         setup,

@@ -108,8 +108,8 @@ pub async fn send(
         Some(charges) => run.store.write_month_export(&month, charges).await,
         None => Ok(()),
     };
-    let published = AccountFigures::from_report(&month_report);
-    report.gaps.extend(publish_figures(run, Publisher::SendReport, Some(published)).await);
+    let published = || Some(AccountFigures::from_report(&month_report));
+    report.gaps.extend(publish_figures(run, Publisher::SendReport, published).await);
     if let Some(hub) = hub {
         let is_first = matches!(has_page, Ok(false));
         let sent = organization_report::send(run, hub, &config, (&month, day), is_first);

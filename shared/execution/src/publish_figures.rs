@@ -15,13 +15,13 @@ use crate::budgets::in_time;
 /// One small object. What people are to be told does not wait longer for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Publishes figures, if the account has a hub. `figures` are `None` while the account has none of the month.
+/// Publishes figures, if the account has a hub: only then they are made. `None` while the account has none of the month.
 pub(crate) async fn publish_figures(
     run: &Run<'_, impl Cloud, impl Documents + FiguresDocuments>,
     publisher: Publisher,
-    figures: Option<AccountFigures>,
+    figures: impl FnOnce() -> Option<AccountFigures>,
 ) -> Option<Gap> {
-    let figures = figures.filter(|_| run.store.publishes_figures())?;
+    let figures = run.store.publishes_figures().then(figures).flatten()?;
     let home = run.cloud.home();
     let account = match own_account(run) {
         Ok(account) => account,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::account::AccountId;
+
 /// The channels of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotificationChannels {
@@ -85,6 +87,5 @@ impl MessageTopics {
 /// The number of the account in the ARN of the stack's topic; `None` if it has none.
 #[must_use]
 pub fn account_of_topic(topic_arn: &str) -> Option<String> {
-    let account = topic_arn.split(':').nth(4)?;
-    (account.len() == 12 && account.bytes().all(|digit| digit.is_ascii_digit())).then(|| account.to_owned())
+    AccountId::parse(topic_arn.split(':').nth(4)?).ok().map(|account| account.to_string())
 }

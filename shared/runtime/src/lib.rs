@@ -26,4 +26,3 @@ pub use failure::Failure;
 pub use invocation::{Invocation, InvocationResponse};
 pub use serve::serve;
 pub use settings::{FunctionSettings, SettingsError};
-pub use store::HubStore;

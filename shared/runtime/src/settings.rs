@@ -75,10 +75,8 @@ impl FunctionSettings {
         if !["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty())) {
             mistakes.push(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does"));
         }
-        if !mistakes.is_empty() {
-            return Err(SettingsError(mistakes));
-        }
-        let (Some(bucket), Some(teams), Some(mode)) = (bucket, teams, mode) else {
+        let is_right = mistakes.is_empty();
+        let (Some(bucket), Some(teams), Some(mode), true) = (bucket, teams, mode, is_right) else {
             return Err(SettingsError(mistakes));
         };
         let topics = MessageTopics { teams, account: account.flatten() };

@@ -135,7 +135,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let role = job.machine_role(self.config);
         let profile = match role {
             MachineRole::Named(profile) => Some(profile.to_owned()),
-            MachineRole::Shared => self.profile.map(str::to_owned),
+            MachineRole::Shared => self.setup.profile.clone(),
             MachineRole::Team => match team_role(&job.job.team) {
                 Ok(profile) => Some(profile),
                 Err(why) => return LaunchResult::NoProfile(why.to_string()),

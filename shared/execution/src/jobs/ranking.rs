@@ -61,7 +61,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     }
 
     async fn places(&self, job: &Job) -> Option<Result<Ranking, LaunchObstacle>> {
-        let agents = match self.agents.hashes().await {
+        let agents = match self.setup.agents.hashes().await {
             Ok(agents) => agents,
             Err(why) => return Some(Err(why)),
         };
@@ -82,7 +82,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             Err(why) => return Some(Err(with_images(why, &unfit))),
         };
         for image in &ranking.images {
-            if let Err(why) = self.agents.keep(&image.agent_sha256, self.run.store).await {
+            if let Err(why) = self.setup.agents.keep(&image.agent_sha256, self.run.store).await {
                 let why = format!("the agent could not be copied to where a machine downloads it: {why}");
                 self.unsaid("s3:PutObject", why);
                 return None;
