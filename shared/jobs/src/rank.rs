@@ -262,8 +262,8 @@ fn fitting<'a>(
 #[must_use]
 pub fn refused_network(terms: &JobTerms, pools: &[CapacityPool], policy: LaunchPolicy<'_>) -> Option<LaunchObstacle> {
     let network = terms.network.filter(|network| network.efa == EfaChoice::Required)?;
-    let of_any_network = JobTerms { network: Some(NetworkSpec { efa: EfaChoice::Auto, ..network }), ..terms.clone() };
-    let fitting = fitting(&of_any_network, pools, policy).ok()?;
+    let any_network = JobTerms { network: Some(NetworkSpec { efa: EfaChoice::Auto, ..network }), ..terms.clone() };
+    let fitting = fitting(&any_network, pools, policy).ok()?;
     let is_refused = |pool: &CapacityPool| network::choose_network(terms, pool).is_some_and(|network| network.is_err());
     let are_all_refused = fitting.iter().all(|pool| is_refused(pool));
     are_all_refused.then(|| LaunchObstacle::new(network::describe_refusals(terms, &fitting)))

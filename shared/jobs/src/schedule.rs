@@ -84,7 +84,7 @@ pub struct MissedMoments {
     pub count: usize,
 }
 
-/// What a run does about a schedule: it writes the state, then the document if there is one, then the state as [`ScheduleState::settled`].
+/// Work of a run about a schedule: it writes the state, then the document if there is one, then the state as [`ScheduleState::settled`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleDecision {
     pub state: ScheduleState,

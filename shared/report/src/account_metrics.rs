@@ -207,11 +207,11 @@ impl<'a, T: Copy + Default + PartialEq + std::ops::Add<Output = T>> Sums<'a, T> 
     fn add(&mut self, team: Option<&TeamName>, region: Option<&Region>, part: KnownSum<T>) {
         self.account = self.account + part;
         let team = self.names.teams.value(team.map(TeamName::as_str));
-        let of_team = self.teams.entry(team).or_default();
-        *of_team = *of_team + part;
+        let team_sum = self.teams.entry(team).or_default();
+        *team_sum = *team_sum + part;
         if let Some(region) = region {
-            let of_region = self.regions.entry(self.names.regions.value(Some(region.as_str()))).or_default();
-            *of_region = *of_region + part;
+            let region_sum = self.regions.entry(self.names.regions.value(Some(region.as_str()))).or_default();
+            *region_sum = *region_sum + part;
         }
     }
 }

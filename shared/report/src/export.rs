@@ -162,7 +162,7 @@ impl Charge {
         }
     }
 
-    /// What a team spent in that span, on resources of several services.
+    /// Spend of a team in that span, on resources of several services.
     pub(crate) fn sum_of_team(team: &str, span: TimeSpan, cost: RunCost) -> Self {
         let what = "all GPU resources of the team".to_owned();
         Self { span, team: team.to_owned(), service: SUM_OF_SERVICES, what, pricing: "Other", cost, ..Self::default() }

@@ -119,9 +119,9 @@ async fn put(
         screen::print_line(format!("{}\n", maker.description));
     }
     let ending = output.preview(context, store, config, (&maker.spec, maker.text.as_bytes()), options).await;
-    let of_day = output.worst_case_usd().zip(maker.max_per_day).map(|(usd, most)| usd.scaled(u64::from(most), 1));
-    if let Some(of_day) = of_day.filter(|_| !context.global.json) {
-        screen::print_line(format!("\nThe jobs of a day can cost {of_day} at most together"));
+    let day_cost = output.worst_case_usd().zip(maker.max_per_day).map(|(usd, most)| usd.scaled(u64::from(most), 1));
+    if let Some(day_cost) = day_cost.filter(|_| !context.global.json) {
+        screen::print_line(format!("\nThe jobs of a day can cost {day_cost} at most together"));
     }
     if let Some(ending) = ending {
         return Ok(finish(context, &output, ending)?.ending);

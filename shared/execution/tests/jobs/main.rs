@@ -3,7 +3,7 @@
 //! Teams submit jobs and cancel them. EC2 launches, refuses and loses answers, and takes machines back; agents beat, checkpoint, hold the
 //! fence, fail, hang and exit. Calls fail, also after they were carried out; runs are cut off at any call, and two run at once.
 //!
-//! In a world of gangs each job has two machines, whose agents do a step together, and end if one is lost.
+//! Each job of a world of gangs has two machines, whose agents do a step together, and end if one is lost.
 //!
 //! `oracle.rs` states in other words what must never happen. Assumed: an agent that is well reads its fence at each tick; nobody tags the
 //! machines; the bucket loses no document.

@@ -9,7 +9,7 @@ use super::{
     UNWARNED_TIME, all_nodes,
 };
 
-/// What the nodes of a launch have said of its end. A machine writes it, so it shortens a wait at most, and names nodes.
+/// Words of the nodes of a launch about its end. A machine writes it, so it shortens a wait at most, and names nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct GangReport {
     /// The moment after which no node saves any more, by S3's clock; `None`: no stop was read.

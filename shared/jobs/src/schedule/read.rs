@@ -63,8 +63,8 @@ impl Schedule {
             (Some(terms), Ok(spec)) => (terms, spec),
             (_, read) => {
                 let mut all = section.found;
-                let of_job = read.err().unwrap_or_default();
-                all.extend(of_job.into_iter().filter(|mistake| mistake.key != FINISH_BY.join(".")));
+                let job_mistakes = read.err().unwrap_or_default();
+                all.extend(job_mistakes.into_iter().filter(|mistake| mistake.key != FINISH_BY.join(".")));
                 all.sort_by_key(|mistake| mistake.line);
                 return Err(all);
             }

@@ -49,11 +49,11 @@ pub struct IgnoredLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IgnoreReason {
-    /// It is looser than the hub's line.
+    /// Looser than the hub's line.
     Looser,
     /// The hub has a line, and alone decides about this key.
     HubDecides,
-    /// It is less careful than the default, and the hub has no line.
+    /// Less careful than the default, and the hub has no line.
     LessCareful,
 }
 

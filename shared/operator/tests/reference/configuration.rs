@@ -129,8 +129,8 @@ fn every_key_has_its_rule_beside_a_hub() {
     .flat_map(|(heading, rule)| {
         let (_, section) = page.split_once(&format!("### {heading}\n")).unwrap();
         let section = section.split("\n### ").next().unwrap();
-        let of_keys = section.lines().filter(move |line| rule == "hub" || rule == "account" || line.starts_with('|'));
-        let names = of_keys
+        let key_lines = section.lines().filter(move |line| rule == "hub" || rule == "account" || line.starts_with('|'));
+        let names = key_lines
             .flat_map(|line| quoted(line.rsplit_once(" | ").map_or(line, |_| line.split(" | ").nth(1).unwrap())));
         names.map(move |name| (name.replace("<name>", "NAME"), rule)).collect::<Vec<_>>()
     })

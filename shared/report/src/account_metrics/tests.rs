@@ -104,7 +104,7 @@ impl Beat {
 
 /// All values of a metric, as `Team=vision 1.5`, without `Account`'s number.
 fn shown(metrics: &AccountMetrics, metric: Metric) -> Vec<String> {
-    let of_metric = metrics.values.iter().filter_map(|(dimension, values)| Some((dimension, values.get(&metric)?)));
+    let values = metrics.values.iter().filter_map(|(dimension, values)| Some((dimension, values.get(&metric)?)));
     let show = |(dimension, value): (&Dimension, &f64)| match dimension {
         Dimension::Account(account) => {
             assert_eq!(account, ACCOUNT);
@@ -112,7 +112,7 @@ fn shown(metrics: &AccountMetrics, metric: Metric) -> Vec<String> {
         }
         other => format!("{}={} {value}", other.name(), other.value()),
     };
-    of_metric.map(show).collect()
+    values.map(show).collect()
 }
 
 #[test]

@@ -237,20 +237,20 @@ impl AccountFigures {
         let account = budgets.get(&BudgetHolder::Account).filter(|budget| budget.month == month)?;
         let label = |team: &str| if team == model::notification_log::NO_TEAM { NO_TEAM } else { team }.to_owned();
         let document = |team: &str| budgets.get(&BudgetHolder::Team(TeamName::new(team)));
-        let of_month = |budget: &&Budget| budget.month == month && budget.as_of == account.as_of;
+        let is_current = |budget: &&Budget| budget.month == month && budget.as_of == account.as_of;
         // A team whose document is older, or that has none, is known by its spend alone.
         let spent = |spent: Amount| Figures { spent: KnownSum::new(spent, 1), ..Figures::default() };
-        let of_team = |team: &str, known: Amount| {
-            document(team).filter(of_month).map_or_else(|| spent(known), Figures::from_budget)
+        let team_figures = |team: &str, known: Amount| {
+            document(team).filter(is_current).map_or_else(|| spent(known), Figures::from_budget)
         };
         let mut teams: Vec<TeamFigures> = account
             .teams
             .iter()
-            .map(|(team, known)| TeamFigures { team: label(team), figures: of_team(team, *known) })
+            .map(|(team, known)| TeamFigures { team: label(team), figures: team_figures(team, *known) })
             .collect();
         // A team with a budget that has spent nothing yet.
         let idle = budgets.iter().filter_map(|(holder, budget)| Some((holder.team()?, budget)));
-        let idle = idle.filter(|(team, budget)| !account.teams.contains_key(team.as_str()) && of_month(budget));
+        let idle = idle.filter(|(team, budget)| !account.teams.contains_key(team.as_str()) && is_current(budget));
         teams.extend(
             idle.map(|(team, budget)| TeamFigures {
                 team: label(team.as_str()),
@@ -343,10 +343,11 @@ impl AccountFigures {
         if let Some(twice) = self.teams.iter().find(|team| !names.insert(team.team.as_str())) {
             return Err(FiguresRefusal::TeamTwice(twice.team.clone()));
         }
-        let of_account = Figures { budget_usd: self.budget_usd, forecast_usd: self.forecast_usd, ..Figures::default() };
+        let account_figures =
+            Figures { budget_usd: self.budget_usd, forecast_usd: self.forecast_usd, ..Figures::default() };
         let others = self.other_teams.as_ref().map(|others| ("other teams", others.figures));
         let teams = self.teams.iter().map(|team| (team.team.as_str(), team.figures));
-        for (team, figures) in teams.chain(others).chain([("the account", of_account)]) {
+        for (team, figures) in teams.chain(others).chain([("the account", account_figures)]) {
             if let Some(amount) = figures.impossible_amount() {
                 return Err(FiguresRefusal::ImpossibleAmount { amount, team: team.to_owned() });
             }

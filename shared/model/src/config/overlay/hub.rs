@@ -57,8 +57,8 @@ impl<'t> HubConfig<'t> {
 
     /// The lines for this account: its own ones count before those for all.
     pub(super) fn lines_for(&self, account: &str) -> Lines<'t> {
-        let of_account = self.accounts.get(account).map(|account| account.lines.clone());
-        self.lines.clone().with(of_account.unwrap_or_default())
+        let account_lines = self.accounts.get(account).map(|account| account.lines.clone());
+        self.lines.clone().with(account_lines.unwrap_or_default())
     }
 
     /// `true` if the hub leaves this key to the account.

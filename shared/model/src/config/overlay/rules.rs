@@ -17,7 +17,7 @@ pub enum KeyRule {
     Stricter(Order),
     /// Care: the hub's line counts. Without one, the account's counts where it is at least as careful as the default.
     Careful(Order),
-    /// Both: actions from the mildest on. As `Stricter`, but the last one cannot be undone, so that it takes a line of the hub, or the default.
+    /// Spend and care: actions from the mildest on. As `Stricter`, but the last one cannot be undone, so that it takes a line of the hub, or the default.
     Action([&'static str; 3]),
     /// No order: the hub's line counts, or without one the account's.
     Hub,

@@ -349,7 +349,7 @@ proptest! {
     #[test]
     fn no_account_is_looser_than_its_hub(hub in document(), own in document()) {
         let found = overlay(&hub, &own);
-        let (of_hub, of_own, now) =
+        let (hub_values, own_values, now) =
             (values_of(&Config::read(&hub).unwrap()), values_of(&Config::read(&own).unwrap()), values_of(&found.config));
         let written = |text: &str, key: &str| text.lines().any(|line| line.starts_with(&format!("{key} = ")));
         for (pattern, rule) in key_rules() {
@@ -358,7 +358,7 @@ proptest! {
                 let path: Vec<String> = key.split('.').map(str::to_owned).collect();
                 let all = key_of_all_teams(&path).map(|all| all.join("."));
                 let is_written = written(&hub, &key) || all.as_ref().is_some_and(|all| written(&hub, all));
-                let hub_value = value_in_force(&of_hub, &key, rule, all.as_ref()).filter(|_| is_written);
+                let hub_value = value_in_force(&hub_values, &key, rule, all.as_ref()).filter(|_| is_written);
                 let value = value_in_force(&now, &key, rule, all.as_ref());
                 match (rule, hub_value, value) {
                     (KeyRule::Stricter(order), Some(hub), value) => {
@@ -367,7 +367,7 @@ proptest! {
                     (KeyRule::Careful(_) | KeyRule::Hub, Some(hub), value) => prop_assert_eq!(value, Some(hub), "{}", key),
                     (KeyRule::Careful(order), None, Some(value)) => {
                         let default = in_force(&DEFAULTS, &key, all.as_ref());
-                        let own = in_force(&of_own, &key, all.as_ref());
+                        let own = in_force(&own_values, &key, all.as_ref());
                         let is_default = default == Some(value);
                         prop_assert!(is_default || default.is_some_and(|default| order.is_at_least(value, default)), "{key}: {value}");
                         prop_assert!(own.is_none_or(|own| order.is_at_least(value, own)), "{key}: {value}, {own:?}");

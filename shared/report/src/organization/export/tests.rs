@@ -60,7 +60,7 @@ fn an_account_without_figures_keeps_its_files() {
     assert_eq!(export_account(&AccountRow { as_of: None, ..row() }, &month()), []);
 }
 
-/// What Athena would do with the statements: the columns by their places, and the folder of a partition.
+/// Reading of Athena by the statements: the columns by their places, and the folder of a partition.
 #[test]
 fn the_tables_read_the_files_that_are_written() {
     let accounts = ["111122223333", "222233334444"].map(|id| AccountId::parse(id).unwrap());
