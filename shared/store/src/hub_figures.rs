@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
+use billing::budget::{BUDGET_SUMS_BYTES_MAX, BudgetSums};
 use billing::ledger::CalendarMonth;
 use model::account::AccountId;
 use ports::action::LIST;
@@ -34,6 +35,16 @@ impl HubStore {
         Self { config: config.clone(), name, bucket: Arc::default() }
     }
 
+    /// The configuration of the organization; empty if there is none.
+    ///
+    /// # Errors
+    /// If S3 refused, or it is too large.
+    pub async fn read_hub_config(&self) -> Result<Vec<u8>, StoreError> {
+        let bucket = self.bucket().await?.clone().asking_listing();
+        let found = bucket.get(model::config::KEY, model::config::BYTES_MAX).await?;
+        Ok(found.map(|object| object.bytes).unwrap_or_default())
+    }
+
     pub(crate) async fn bucket(&self) -> Result<&Bucket, StoreError> {
         let open = || Box::pin(async { InputBucket::open(&self.config, &self.name).await.map(|input| input.bucket) });
         self.bucket.get_or_try_init(open).await.map_err(|error| match error {
@@ -58,6 +69,15 @@ impl FiguresDocuments for Store {
         let (bucket, key) = (hub.bucket().await?, publisher.key(account, &figures.month));
         let bytes = stamped(figures, &bucket.address(&key))?;
         bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
+    }
+
+    async fn read_budget_sums(&self, account: &AccountId, month: &str) -> Result<Option<BudgetSums>, StoreError> {
+        let Some(hub) = &self.figures_hub else { return Ok(None) };
+        let key = BudgetSums::key(account, month);
+        // Whoever may not list the bucket is denied what is absent.
+        let bucket = hub.bucket().await?.clone().asking_listing();
+        let Some(object) = bucket.get(&key, BUDGET_SUMS_BYTES_MAX).await? else { return Ok(None) };
+        read(&object.bytes, &bucket.address(&key), IF_LOST).map(Some)
     }
 }
 
@@ -85,5 +105,11 @@ impl HubDocuments for HubStore {
     async fn write_hub_export(&self, export: AccountExport) -> Result<(), StoreError> {
         let AccountExport { key, text } = export;
         self.bucket().await?.put_as(CSV, &key, text.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+
+    async fn write_budget_sums(&self, sums: &BudgetSums) -> Result<(), StoreError> {
+        let (bucket, key) = (self.bucket().await?, BudgetSums::key(&sums.account, &sums.month));
+        let bytes = stamped(sums, &bucket.address(&key))?;
+        bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 }

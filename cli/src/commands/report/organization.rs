@@ -1,11 +1,13 @@
 //! `curfew report --organization`: the accounts of an organization, by what each has published in the hub.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use execution::organization_report;
-use model::config::Config;
-use report::{organization_digest, render_organization_html};
+use model::config::{Config, HubConfig, Overlay};
+use model::id::TeamName;
+use report::{BudgetOfAccounts, organization_digest, render_organization_html};
 use store::HubStore;
 
 use super::{Report, open_in_browser, write_file};
@@ -29,6 +31,15 @@ pub(super) struct OrganizationArguments {
     accounts: Option<String>,
 }
 
+/// The budgets that accounts share, by the hub's configuration.
+async fn read_shared_budgets(hub: &HubStore) -> Result<BTreeMap<TeamName, BudgetOfAccounts>, String> {
+    let document = hub.read_hub_config().await.map_err(|error| error.to_string())?;
+    let lines = HubConfig::read_bytes(&document).map_err(|error| error.to_string())?;
+    // The lines for no account in particular.
+    let overlay = Overlay::new(&lines, "", "").map_err(|error| error.to_string())?;
+    Ok(BudgetOfAccounts::from_config(&overlay.config))
+}
+
 /// Writes the report of the organization. It needs no deployment, only the bucket.
 pub(super) async fn run(arguments: &Report, context: &CommandContext) -> Result<CommandStatus, CommandError> {
     let of = &arguments.organization;
@@ -43,7 +54,13 @@ pub(super) async fn run(arguments: &Report, context: &CommandContext) -> Result<
     let month = context.month(arguments.month.as_deref(), &Config::default())?;
     screen::progress(format_args!("reading what the accounts have published about {month}"));
     let store = HubStore::new(context.aws.sdk_config(), hub);
-    let report = Box::pin(organization_report::read(&store, &month, expected, context.now)).await;
+    let (shared, problem) = match Box::pin(read_shared_budgets(&store)).await {
+        Ok(shared) => (shared, None),
+        Err(problem) => (BTreeMap::new(), Some(format!("which budgets accounts share is unknown: {problem}"))),
+    };
+    let read = organization_report::read(&store, &month, expected, &shared, context.now);
+    let mut report = Box::pin(read).await;
+    report.gaps.extend(problem);
     let is_page_wanted = arguments.open || !context.global.json;
     let usual = || is_page_wanted.then(|| PathBuf::from(format!("curfew-organization-{month}.html")));
     let file = arguments.output.clone().or_else(usual);

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use jiff::tz::TimeZone;
 
 use super::*;
@@ -28,7 +30,7 @@ fn row() -> AccountRow {
     let published =
         PublishedMonth { account, beat: Some(published), daily: None, heard_before: None, problems: Vec::new() };
     let now = "2026-11-20T12:00:00Z".parse().unwrap();
-    OrganizationReport::new(&month(), now, vec![published], [], Vec::new()).accounts.remove(0)
+    OrganizationReport::new(&month(), now, vec![published], [], &BTreeMap::new(), Vec::new()).accounts.remove(0)
 }
 
 #[test]
