@@ -70,8 +70,10 @@ def test_accounts_share_a_budget_by_the_hubs_sum(sharing: SharingAccount, aws: L
     run = sharing.tick()
     # No sum was made before.
     assert sharing.shared()["counts"] == "own" and "has no sum of" in sharing.shared()["reason"]
-    assert run.said("vision") is None or run.said("vision")[0] != "hold"
-    assert sorted(sharing.hub.keys("sums/")) == [f"sums/{one}/{month()}.json" for one in sorted((ACCOUNT, MEMBER, LIAR))]
+    assert run.steps == []
+    # Around the end of a month the hub sums two.
+    made = [key for key in sharing.hub.keys("sums/") if key.endswith(f"/{month()}.json")]
+    assert sorted(made) == [f"sums/{one}/{month()}.json" for one in sorted((ACCOUNT, MEMBER, LIAR))]
     sum_of = team(sharing.sums(MEMBER))
     own = sharing.document("vision")["spent_usd"]
     assert sum_of["total"] == {"usd": pytest.approx(550 + own, abs=0.01), "unknown": 0}
@@ -110,7 +112,7 @@ def test_what_a_named_account_publishes_makes_its_own_share_unknown(sharing: Sha
         run = sharing.tick()
         assert [gap for gap in run.gaps if LIAR in gap["error"]], (lie[:60] if isinstance(lie, bytes) else lie, run.gaps)
         found = team(sharing.sums(MEMBER))
-        assert found["total"]["unknown"] == 1 and 3 < found["total"]["usd"] < 10
+        assert found["total"]["unknown"] == 1 and 3 <= found["total"]["usd"] < 10
         [share] = [one for one in found["shares"] if one["account"] == LIAR]
         assert share == {"account": LIAR, "spent": {"usd": None, "unknown": 1}, "problem": "refused"}
         assert team(sharing.sums(MEMBER), "nlp")["total"] == {"usd": 9, "unknown": 0}
@@ -134,7 +136,7 @@ def test_without_a_young_sum_the_own_spend_counts_and_that_is_said(sharing: Shar
         ({**fresh, "account": MEMBER}, "of another account or month"),
         ({**fresh, "month": "2020-01"}, "of another account or month"),
         ({**fresh, "schema": 99}, "schema"),
-        (b"[]", "no object"),
+        (b"[]", "expected an object"),
     ]
     for document, why in cases:
         sharing.write_sums(document)

@@ -14,8 +14,8 @@ use model::observation::{Gap, GapKind};
 use notify::Message;
 use ports::{Documents, HubDocuments, ReportCloud, ReportDocuments, StoreError};
 use report::{
-    AccountExport, AccountFigures, BudgetOfAccounts, OrganizationReport, PublishedMonth, Publisher, athena_tables,
-    export_account, organization_digest, organization_mail, render_organization_html,
+    AccountExport, AccountFigures, BudgetOfAccounts, OrganizationReport, PublishedMonth, Publisher, export_account,
+    organization_digest, organization_mail, render_organization_html,
 };
 
 use crate::Run;
@@ -23,9 +23,6 @@ use crate::budgets::{in_time, timed_out};
 
 /// Calls at once.
 const AT_ONCE: usize = 32;
-
-/// Key of the statements that create the tables of Athena.
-const TABLES_KEY: &str = "exports/tables.sql";
 
 /// The month of all accounts that have published anything, and of those that should have, with the budgets that they share.
 pub async fn read(
@@ -128,13 +125,18 @@ async fn write_exports(
     if accounts.is_empty() {
         return Ok(());
     }
-    let tables = AccountExport { key: TABLES_KEY.to_owned(), text: athena_tables(hub.hub_bucket(), &accounts) };
-    let files = report.accounts.iter().flat_map(|row| export_account(row, month)).chain([tables]);
-    let mut writes = stream::iter(files.map(|file| hub.write_hub_export(file))).buffer_unordered(AT_ONCE);
+    // The files of an account are made as they are written: those of all together would not fit into memory.
+    let write = |row| async move {
+        for file in export_account(row, month) {
+            hub.write_hub_export(file).await?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    let mut writes = stream::iter(report.accounts.iter().map(write)).buffer_unordered(AT_ONCE);
     while let Some(written) = writes.next().await {
         written?;
     }
-    Ok(())
+    hub.write_hub_export(AccountExport::tables(hub.hub_bucket(), &accounts)).await
 }
 
 fn digest_message(function: &'static str, report: &OrganizationReport, address: &str) -> Message {

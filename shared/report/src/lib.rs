@@ -43,7 +43,7 @@ pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
 pub use organization::{
     AccountExport, AccountFigures, AccountRow, BudgetOfAccounts, FIGURES_BYTES_MAX, FigureSums, Figures,
     FiguresRefusal, OrganizationReport, OrganizationTeam, OtherTeams, PublishedMonth, PublishedSpend, Publisher,
-    SILENT_AFTER, SharedBudgets, TEAMS_MAX, TeamBudget, TeamFigures, account_of_folder, athena_tables, export_account,
+    SILENT_AFTER, SharedBudgets, TEAMS_MAX, TeamBudget, TeamFigures, account_of_folder, export_account,
     organization_digest, organization_mail, present_months, render_organization_html,
 };
 pub use outline::RunOutline;

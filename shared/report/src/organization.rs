@@ -6,11 +6,12 @@ mod budget_sums;
 mod export;
 mod figures;
 mod page;
+mod parquet_file;
 mod sums;
 mod text;
 
 pub use budget_sums::{PublishedSpend, SharedBudgets, present_months};
-pub use export::{AccountExport, athena_tables, export_account};
+pub use export::{AccountExport, export_account};
 pub use figures::{
     AccountFigures, FIGURES_BYTES_MAX, Figures, FiguresRefusal, OtherTeams, Publisher, TEAMS_MAX, TeamFigures,
     account_of_folder,

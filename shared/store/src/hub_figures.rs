@@ -12,11 +12,12 @@ use tokio::sync::OnceCell;
 
 use crate::bucket::{Bucket, InputBucket, InputError, WriteCondition};
 use crate::document::{read, stamped};
-use crate::month_facts::CSV;
 use crate::{FiguresDocuments, HubDocuments, Store, StoreError};
 
 /// Accounts of an organization: AWS raises its quota to 10,000 and more only on request (AWS Organizations user guide, "Quotas").
 const ACCOUNTS_MAX: usize = 10_000;
+
+const SUMS_IF_LOST: &str = "the hub writes it again within a quarter of an hour";
 
 const IF_LOST: &str = "the account writes it again within a quarter of an hour, or a day";
 
@@ -77,7 +78,7 @@ impl FiguresDocuments for Store {
         // Whoever may not list the bucket is denied what is absent.
         let bucket = hub.bucket().await?.clone().asking_listing();
         let Some(object) = bucket.get(&key, BUDGET_SUMS_BYTES_MAX).await? else { return Ok(None) };
-        read(&object.bytes, &bucket.address(&key), IF_LOST).map(Some)
+        read(&object.bytes, &bucket.address(&key), SUMS_IF_LOST).map(Some)
     }
 }
 
@@ -103,8 +104,8 @@ impl HubDocuments for HubStore {
     }
 
     async fn write_hub_export(&self, export: AccountExport) -> Result<(), StoreError> {
-        let AccountExport { key, text } = export;
-        self.bucket().await?.put_as(CSV, &key, text.into_bytes(), WriteCondition::None).await.map(drop)
+        let AccountExport { key, media_type, content } = export;
+        self.bucket().await?.put_as(media_type, &key, content, WriteCondition::None).await.map(drop)
     }
 
     async fn write_budget_sums(&self, sums: &BudgetSums) -> Result<(), StoreError> {

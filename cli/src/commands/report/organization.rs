@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
+use cloud::operator::read_stack;
 use execution::organization_report;
 use model::config::{Config, HubConfig, Overlay};
 use model::id::TeamName;
@@ -23,12 +24,22 @@ pub(super) struct OrganizationArguments {
     /// Report on every account that publishes its figures in the hub of the organization (docs/organization.md)
     #[arg(long, conflicts_with_all = ["team", "format"])]
     pub(super) organization: bool,
-    /// Read the hub in this bucket instead of the one that the environment names
+    /// Read the hub in this bucket [default: that of the environment, or of the stack]
     #[arg(long, requires = "organization", value_name = "BUCKET")]
     hub: Option<String>,
     /// Name these accounts too if they never published, comma-separated, or those in a file: @FILE, one a line
     #[arg(long, requires = "organization", value_name = "ACCOUNTS")]
     accounts: Option<String>,
+}
+
+/// The hub that the parameter of this account's stack names.
+async fn read_hub_of_stack(context: &CommandContext) -> Result<String, CommandError> {
+    const ADVICE: &str = "pass --hub, or set CURFEW_HUB_BUCKET, to the bucket of the organization";
+    let name = &context.global.stack;
+    let stack = read_stack(&context.aws, name).await;
+    let stack = stack.map_err(|error| CommandError::with(format!("no hub is named, and {error}"), ADVICE))?;
+    let hub = stack.and_then(|stack| stack.parameters.get("HubBucket").cloned()).filter(|hub| !hub.is_empty());
+    hub.ok_or_else(|| CommandError::with(format!("no hub is named, and the stack {name} has none"), ADVICE))
 }
 
 /// The budgets that accounts share, by the hub's configuration.
@@ -43,10 +54,10 @@ async fn read_shared_budgets(hub: &HubStore) -> Result<BTreeMap<TeamName, Budget
 /// Writes the report of the organization. It needs no deployment, only the bucket.
 pub(super) async fn run(arguments: &Report, context: &CommandContext) -> Result<CommandStatus, CommandError> {
     let of = &arguments.organization;
-    let hub = of.hub.clone().or_else(|| world::variable("CURFEW_HUB_BUCKET"));
-    let hub = hub.ok_or_else(|| {
-        CommandError::with("no hub is named", "pass --hub, or set CURFEW_HUB_BUCKET, to the bucket of the organization")
-    })?;
+    let hub = match of.hub.clone().or_else(|| world::variable("CURFEW_HUB_BUCKET")) {
+        Some(hub) => hub,
+        None => Box::pin(read_hub_of_stack(context)).await?,
+    };
     let expected = match &of.accounts {
         Some(named) => read_accounts(named)?.into_iter().map(|listed| listed.account).collect(),
         None => Vec::new(),
