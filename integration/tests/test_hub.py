@@ -137,6 +137,11 @@ def test_the_hub_reports_on_all_accounts(hub: Hub, sender: ReportAccount) -> Non
         assert {row["account_id"] for row in teams} == {row["SubAccountId"] for row in focus} == {account}
         rows[account] = {row["team"]: row["spent_usd"] for row in teams}
     assert rows[MEMBER] == {"vision": "7.500000", "'=HYPERLINK(1)": "1.000000"} and set(rows[ACCOUNT]) >= {"vision", "nlp"}
+    for account in (ACCOUNT, MEMBER):
+        parquet = hub.aws.client("s3").get_object(Bucket=HUB, Key=f"exports/teams-parquet/account={account}/month={of}/teams.parquet")
+        content = parquet["Body"].read()
+        assert content[:4] == content[-4:] == b"PAR1" and parquet["ContentType"] == "application/vnd.apache.parquet"
+        assert account.encode() in content and (b"=HYPERLINK(1)" in content) == (account == MEMBER)
     tables = hub.text("exports/tables.sql")
     assert f"s3://{HUB}/exports/teams/account=${{account}}/month=${{month}}/" in tables and f"'{MEMBER},{ACCOUNT}'" in tables
     # The second run of a day renews the page, and sends nothing.
@@ -188,6 +193,15 @@ def test_accounts_that_publish_nothing_are_named(hub: Hub, sender: ReportAccount
     assert "Accounts that publish nothing" in page and never in page
 
 
-def test_a_report_needs_a_hub(aws: LocalAws) -> None:
-    said = curfew(aws.environment(), "report", "--organization")
-    assert said.code == 2 and "no hub is named" in said.err
+def test_a_report_finds_the_hub_of_the_stack(aws: LocalAws, hub: Hub, tmp_path: Path) -> None:
+    def report() -> Said:
+        return curfew(aws.environment(), "report", "--organization", "--output", str(tmp_path / "page.html"))
+
+    said = report()
+    assert said.code == 2 and "no hub is named, and the stack curfew has none" in said.err
+    aws.put_stack("curfew", {}, parameters={"HubBucket": HUB})
+    hub.publish(MEMBER, published({"vision": 7.5}, month()), month())
+    shared = f'[teams.vision]\nmonthly_budget_usd = 500\nbudget_accounts = ["{ACCOUNT}", "{MEMBER}"]\n'
+    aws.client("s3").put_object(Bucket=HUB, Key="config/curfew.toml", Body=shared.encode())
+    said = report()
+    assert said.code == 0 and "at least $7.50  vision in 2 accounts, of $500.00" in said.out, said

@@ -1,7 +1,7 @@
 //! `enforce-budgets`: keeps the ledger of what GPUs cost, and holds teams to their budgets.
 //!
 //! Runs every quarter of an hour, and on notifications of AWS Budgets: observe every region, record what runs, decide, notify, report. It
-//! stops nothing.
+//! stops nothing. In the account of an organization's hub it also sums the budgets that accounts share.
 
 use std::process::ExitCode;
 
@@ -21,6 +21,6 @@ fn main() -> ExitCode {
 async fn enforce(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
     let run = clients.run(FUNCTION, id, (now, deadline), &clock);
-    let report = Box::pin(budgets::enforce(&run)).await?;
+    let report = Box::pin(budgets::enforce(&run, clients.reported_hub())).await?;
     InvocationResponse::from_report(&report)
 }

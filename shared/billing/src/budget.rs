@@ -11,6 +11,7 @@ pub mod overview;
 mod period;
 mod remedy;
 mod reserve;
+mod shared;
 mod spend;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,9 @@ pub use observation_gap::ObservationGap;
 pub use period::{BudgetMonth, UnreadableMonth};
 pub use remedy::{IdleExemption, LastUsage, MachineFacts};
 pub use reserve::{ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release, reserve};
+pub use shared::{
+    AccountShare, BUDGET_SUMS_BYTES_MAX, BudgetSums, CountedSpend, ShareProblem, SharedBudget, SharingAccount, TeamSum,
+};
 pub use spend::{LedgerSpends, ReservationTimes, SavingAction, Spend};
 
 /// Age from which the figures of a budget count as stale: they neither stop anything nor allow a launch. Four beats of a quarter of an
@@ -149,6 +153,9 @@ pub struct Budget {
     /// Last query to Cost Explorer, with its error. Absent if Cost Explorer answered.
     #[serde(rename = "unanswered", default, skip_serializing_if = "Option::is_none")]
     pub cost_explorer_failure: Option<CostExplorerFailure>,
+    /// Other accounts that share the budget, and what counts of their spend. Absent if the budget is this account's alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedBudget>,
     /// Reservations, by job `<team>/<job>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reservations: BTreeMap<String, BudgetReservation>,
@@ -263,7 +270,10 @@ pub struct BudgetStatus {
     /// Time of the beat that computed the status.
     pub as_of: Timestamp,
     pub month: String,
+    /// Spend that counts: with that of other accounts, if they share the budget.
     pub spent: Amount,
+    /// Part of `spent` in other accounts.
+    pub others: Amount,
     /// Money that is reserved beyond the spend.
     pub reserved: Amount,
 }
@@ -277,7 +287,11 @@ pub struct OverBudgetEvidence {
     pub holder_kind: &'static str,
     /// Budget of the month.
     pub budget_usd: Amount,
+    /// Spend that counts: with that of other accounts, if they share the budget.
     pub spent_usd: Amount,
+    /// Part of `spent_usd` in other accounts.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub others_usd: Amount,
     /// Money that is reserved beyond the spend.
     pub reserved_usd: Amount,
     /// The spend in whole percent of the budget, rounded down.
@@ -307,10 +321,23 @@ impl Budget {
         Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
     }
 
-    /// `true` if something ran at a cost that is in no figure.
+    /// Spend of other accounts that counts for the budget; nothing if they do not share it.
+    #[must_use]
+    pub fn counted_others(&self) -> Amount {
+        self.shared.as_ref().map(SharedBudget::counted_others).unwrap_or_default()
+    }
+
+    /// Spend that the budget is compared with: this account's, and that of others which share it.
+    #[must_use]
+    pub fn counted_usd(&self) -> Amount {
+        self.spent_usd + self.counted_others()
+    }
+
+    /// `true` if something was spent that is in no figure, or may have been in an account that shares the budget.
     #[must_use]
     pub fn has_uncounted_spend(&self) -> bool {
-        !self.unpriced.is_empty() || self.blind_since.is_some()
+        let is_shared_in_part = self.shared.as_ref().is_some_and(|shared| !shared.others.is_complete());
+        !self.unpriced.is_empty() || self.blind_since.is_some() || is_shared_in_part
     }
 
     /// What is left, as far as it is known.
@@ -318,7 +345,7 @@ impl Budget {
     pub fn remainder(&self) -> BudgetRemainder {
         let certain = self.remaining_usd.unwrap_or_default();
         let unless_uncounted =
-            self.budget_usd.unwrap_or_default().saturating_sub(self.spent_usd).saturating_sub(self.reserved_usd);
+            self.budget_usd.unwrap_or_default().saturating_sub(self.counted_usd()).saturating_sub(self.reserved_usd);
         if self.has_uncounted_spend() && unless_uncounted.is_a_cent() {
             BudgetRemainder { amount: unless_uncounted, bound: Some("at most") }
         } else {
@@ -341,7 +368,8 @@ impl Budget {
     pub fn to_status(&self) -> Option<BudgetStatus> {
         let as_of = self.as_of.filter(|_| self.budget_usd.is_some())?;
         let (verdict, month) = (self.verdict, self.month.clone());
-        Some(BudgetStatus { verdict, as_of, month, spent: self.spent_usd, reserved: self.reserved_usd })
+        let (spent, others) = (self.counted_usd(), self.counted_others());
+        Some(BudgetStatus { verdict, as_of, month, spent, others, reserved: self.reserved_usd })
     }
 
     /// Returns the document under the present limit. If the limit has changed, the remedy is empty: only a beat can compute it.
@@ -355,7 +383,7 @@ impl Budget {
             budget_usd: Some(limit.budget),
             over_budget: Some(limit.over_budget),
             mode: limit.mode,
-            verdict: limit.verdict(self.spent_usd),
+            verdict: limit.verdict(self.counted_usd()),
             remedy: Vec::new(),
             ..self.clone()
         };
@@ -365,7 +393,7 @@ impl Budget {
 
     /// The part of a budget that is certainly left beside these reservations.
     fn left_of(&self, budget: Amount, reserved: Amount) -> Amount {
-        budget.saturating_sub(self.spent_usd).saturating_sub(self.uncertain_usd).saturating_sub(reserved)
+        budget.saturating_sub(self.counted_usd()).saturating_sub(self.uncertain_usd).saturating_sub(reserved)
     }
 
     /// Counts anew what the reservations still hold, and what is left then.
@@ -378,6 +406,10 @@ impl Budget {
 /// `1 other`, `2 others`.
 fn others(count: usize) -> String {
     if count == 1 { "1 other".to_owned() } else { format!("{count} others") }
+}
+
+fn is_nothing(amount: &Amount) -> bool {
+    *amount == Amount::ZERO
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

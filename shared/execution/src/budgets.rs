@@ -17,19 +17,19 @@ mod statuses;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use billing::budget::{Budget, BudgetHolder};
+use billing::budget::{Budget, BudgetHolder, MachineFacts, SharedBudget};
 use billing::ledger::{CalendarMonth, Ledger, LedgerBeat, RegionObservation, SageMakerObservation};
 use billing::price::sagemaker_types;
 use futures::future::join;
 use model::fault::Passing;
-use model::id::Region;
+use model::id::{Region, ResourceId, TeamName};
 use model::instance::Instance;
 use model::observation::{Gap, GapKind, Observation, Observed};
 use plan::Plan;
 use plan::report::Report;
 use ports::{
     ActivityDocuments, AuditDocuments, BudgetCloud, BudgetDocuments, ConfigLoadError, Documents as CommonDocuments,
-    FiguresDocuments, LedgerDocuments, StoreError,
+    FiguresDocuments, HubDocuments, LedgerDocuments, StoreError,
 };
 use reaping::budgets::{close, decide};
 use reaping::policy::Policy;
@@ -37,6 +37,7 @@ use report::{AccountFigures, AccountMetrics, BeatFacts, Publisher};
 
 use crate::account_metrics::read_newest_judgement;
 use crate::publish_figures::publish_figures;
+use crate::shared_budgets::{read_shared_budgets, sum_shared_budgets};
 use crate::{RecalledLogs, Run, prices};
 use documents::{LoadedBudgets, UpdatedBudgets};
 pub use statuses::load_budget_statuses;
@@ -51,15 +52,22 @@ impl<D: CommonDocuments + ActivityDocuments + AuditDocuments + BudgetDocuments +
 {
 }
 
-/// One beat of a run: observes, updates ledgers and documents, decides, notifies and records.
+/// One beat of a run: observes, updates ledgers and documents, decides, notifies and records. In the account of an organization's hub, which `hub`
+/// is, it also sums the budgets that accounts share.
 ///
 /// # Errors
 /// If the configuration was refused, or could not be read.
-pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
+pub async fn enforce(
+    run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
+    hub: Option<&impl HubDocuments>,
+) -> Result<Report, ConfigLoadError> {
     let (policy, subscribers) = run.prepare_without_prices().await?;
     let mut observation = observe(run, &policy).await;
     run.publish_metrics(&observation.metrics);
     observation.gaps.extend(publish(run, &policy, &observation).await);
+    if let Some(hub) = hub {
+        observation.gaps.extend(Box::pin(sum_shared_budgets(run, hub, &policy.config)).await);
+    }
     let (memory, home) = (&observation.recalled.memory, run.cloud.home());
     let plan = decide(&observation.budgets, &policy.config, &policy.ceiling, memory, home);
     let plan = close(plan, &observation.closed, &policy.config, &policy.ceiling, memory, home);
@@ -98,6 +106,13 @@ pub struct BudgetsObservation {
     pub metrics: AccountMetrics,
 }
 
+/// Facts beside the ledgers from which budgets are made.
+#[derive(Clone, Copy)]
+struct BudgetFacts<'a> {
+    machines: &'a BTreeMap<ResourceId, MachineFacts>,
+    shared: &'a BTreeMap<TeamName, SharedBudget>,
+}
+
 /// The current month and the previous one, in the account's time zone.
 struct BudgetMonths {
     this: CalendarMonth,
@@ -121,7 +136,9 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     let months = BudgetMonths::from_run(run, policy);
     let documents = LoadedBudgets::read_named(run, policy, &months).await;
     let ledgers = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await.with_gaps_in(&mut gaps);
-    let renewed = documents::renewed(run, policy, &months, &ledgers, &machines, documents).await;
+    let shared = Box::pin(read_shared_budgets(run, &policy.config, &months.this)).await.with_gaps_in(&mut gaps);
+    let facts = BudgetFacts { machines: &machines, shared: &shared };
+    let renewed = documents::renewed(run, policy, &months, &ledgers, facts, documents).await;
     let UpdatedBudgets { budgets, closed } = renewed.with_gaps_in(&mut gaps);
     let mut metrics = AccountMetrics::default();
     if let Some(publisher) = &run.metrics {

@@ -18,6 +18,7 @@ mod publish_figures;
 mod reply_links;
 mod run;
 pub mod sagemaker;
+mod shared_budgets;
 mod steps;
 mod subscribers;
 mod usages;

@@ -1,17 +1,20 @@
 //! The report of an organization, in the account with the hub: what all accounts have published, on one page, and as files for other tools.
 
+use std::collections::BTreeMap;
+
 use billing::ledger::CalendarMonth;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use model::account::AccountId;
 use model::config::Config;
+use model::id::TeamName;
 use model::notification_log::Severity;
 use model::observation::{Gap, GapKind};
 use notify::Message;
 use ports::{Documents, HubDocuments, ReportCloud, ReportDocuments, StoreError};
 use report::{
-    AccountExport, AccountFigures, OrganizationReport, PublishedMonth, Publisher, athena_tables, export_account,
+    AccountExport, AccountFigures, BudgetOfAccounts, OrganizationReport, PublishedMonth, Publisher, export_account,
     organization_digest, organization_mail, render_organization_html,
 };
 
@@ -21,14 +24,12 @@ use crate::budgets::{in_time, timed_out};
 /// Calls at once.
 const AT_ONCE: usize = 32;
 
-/// Key of the statements that create the tables of Athena.
-const TABLES_KEY: &str = "exports/tables.sql";
-
-/// The month of all accounts that have published anything, and of those that should have.
+/// The month of all accounts that have published anything, and of those that should have, with the budgets that they share.
 pub async fn read(
     hub: &impl HubDocuments,
     month: &CalendarMonth,
     expected: Vec<AccountId>,
+    shared: &BTreeMap<TeamName, BudgetOfAccounts>,
     now: Timestamp,
 ) -> OrganizationReport {
     let (listed, gaps) = match hub.list_publishers().await {
@@ -37,7 +38,7 @@ pub async fn read(
     };
     let reads = listed.into_iter().map(|account| Box::pin(read_account(hub, account, month, now)));
     let published: Vec<PublishedMonth> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
-    OrganizationReport::new(month, now, published, expected, gaps)
+    OrganizationReport::new(month, now, published, expected, shared, gaps)
 }
 
 async fn read_account(
@@ -90,7 +91,9 @@ pub(crate) async fn send(
 ) -> Vec<Gap> {
     let home = run.cloud.home();
     let timeout = run.timeout();
-    let Ok(report) = tokio::time::timeout(timeout, Box::pin(read(hub, month, Vec::new(), run.now))).await else {
+    let shared = BudgetOfAccounts::from_config(config);
+    let Ok(report) = tokio::time::timeout(timeout, Box::pin(read(hub, month, Vec::new(), &shared, run.now))).await
+    else {
         return vec![timed_out(timeout, home, "s3:GetObject", "the figures of the organization")];
     };
     let mut gaps: Vec<Gap> =
@@ -122,13 +125,18 @@ async fn write_exports(
     if accounts.is_empty() {
         return Ok(());
     }
-    let tables = AccountExport { key: TABLES_KEY.to_owned(), text: athena_tables(hub.hub_bucket(), &accounts) };
-    let files = report.accounts.iter().flat_map(|row| export_account(row, month)).chain([tables]);
-    let mut writes = stream::iter(files.map(|file| hub.write_hub_export(file))).buffer_unordered(AT_ONCE);
+    // The files of an account are made as they are written: those of all together would not fit into memory.
+    let write = |row| async move {
+        for file in export_account(row, month) {
+            hub.write_hub_export(file).await?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    let mut writes = stream::iter(report.accounts.iter().map(write)).buffer_unordered(AT_ONCE);
     while let Some(written) = writes.next().await {
         written?;
     }
-    Ok(())
+    hub.write_hub_export(AccountExport::tables(hub.hub_bucket(), &accounts)).await
 }
 
 fn digest_message(function: &'static str, report: &OrganizationReport, address: &str) -> Message {

@@ -32,6 +32,6 @@ pub(crate) async fn publish_figures(
     in_time(Box::pin(publish), TIMEOUT, home, "s3:PutObject", what).await.err()
 }
 
-fn own_account<C, D>(run: &Run<'_, C, D>) -> Result<AccountId, InvalidValue> {
+pub(crate) fn own_account<C, D>(run: &Run<'_, C, D>) -> Result<AccountId, InvalidValue> {
     AccountId::parse(&account_of_topic(&run.channels.topics.teams).unwrap_or_default())
 }

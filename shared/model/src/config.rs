@@ -19,7 +19,7 @@ mod sagemaker;
 mod sections;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
 pub use overlay::{
     ConfigInForce, HUB_COPY_KEY, HubAnswer, HubConfig, HubCopy, HubDocument, HubStatus, IgnoreReason, IgnoredLine,
-    KeyRule, Order, Overlay, key_rules,
+    KeyRule, Order, Overlay, SHARING_ACCOUNTS_MAX, key_rules,
 };
 pub use regions::{misshapen_regions, unknown_regions};
 
@@ -47,6 +47,7 @@ pub use sections::{
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 
+use crate::account::AccountId;
 use crate::document::{DocumentError, DocumentKind, utf8};
 use crate::id::{Region, TeamName};
 use crate::mode::Mode;
@@ -118,6 +119,9 @@ pub struct Config {
     /// Settings of teams for themselves, by the value of the team tag.
     #[serde(deserialize_with = "checks::teams", skip_serializing_if = "BTreeMap::is_empty")]
     pub teams: BTreeMap<TeamName, TeamConfig>,
+    /// The accounts that the budget of a team spans. The hub of the organization alone sets them: a document has no such key.
+    #[serde(skip)]
+    pub shared_budgets: BTreeMap<TeamName, BTreeSet<AccountId>>,
 }
 
 /// A mistake for which a configuration is refused, with its place.

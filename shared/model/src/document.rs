@@ -27,6 +27,9 @@ pub(crate) const ANY_KEY: &str = "NAME";
 /// The key of what is wrong with no key in particular.
 const WHOLE: &str = "the whole document";
 
+/// The key of a team that only the configuration of an organization's hub has.
+pub(crate) const HUB_BUDGET_KEY: &str = "budget_accounts";
+
 #[derive(Clone, Copy)]
 pub struct DocumentKind {
     /// The largest that is read.

@@ -22,7 +22,7 @@ pub use cloud::{
     VolumeCloud,
 };
 pub use documents::{ActivityDocuments, AuditDocuments, BudgetDocuments, Documents, LedgerDocuments, Versioned};
-pub use hub::{FiguresDocuments, HubDocuments};
+pub use hub::{FiguresDocuments, HubDocuments, NoHub};
 pub use job_cloud::{GroupOrder, JobCloud, VcpuQuotaExceeded};
 pub use job_documents::{JobDocuments, MachineDocument, MachineDocuments, ReceivedHeartbeat, ReconcilerDocuments};
 pub use job_folders::{BacklogDocuments, InboxDocuments, SweepDocuments, TriggerDocuments};

@@ -78,7 +78,7 @@ impl BudgetCase<'_> {
         let Some(as_of) = document.as_of else { return Err(SkipReason::BudgetUnknown) };
         // Of a budget of nothing everything is over.
         let zero_budget_percent = if document.verdict == BudgetVerdict::Ok { 0 } else { u64::from(SPENT_PERCENT) };
-        let percent = document.spent_usd.percent_of(limit.budget).unwrap_or(zero_budget_percent);
+        let percent = document.counted_usd().percent_of(limit.budget).unwrap_or(zero_budget_percent);
         let reached = self.thresholds().into_iter().rfind(|share| u64::from(*share) <= percent);
         let Some(threshold_percent) = reached else { return Err(SkipReason::WithinBudget) };
         let holds = matches!(document.verdict, BudgetVerdict::Hold | BudgetVerdict::Stop);
@@ -94,7 +94,8 @@ impl BudgetCase<'_> {
                 BudgetHolder::Team(_) => "team",
             },
             budget_usd: limit.budget,
-            spent_usd: document.spent_usd,
+            spent_usd: document.counted_usd(),
+            others_usd: document.counted_others(),
             reserved_usd: document.reserved_usd,
             percent,
             threshold_percent,

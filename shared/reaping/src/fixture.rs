@@ -128,6 +128,7 @@ pub fn evidence_of_each_rule() -> Vec<Evidence> {
         as_of: at,
         month: "2026-09".to_owned(),
         spent: Amount::from_usd(120.0),
+        others: Amount::ZERO,
         reserved: Amount::ZERO,
     };
     let budgets = BudgetStatuses(BTreeMap::from([(BudgetHolder::Team("vision".into()), spent)]));

@@ -180,7 +180,7 @@ fn organization(report: &MonthReport) -> OrganizationReport {
         ..published("333344445555", "", 0)
     };
     let accounts = vec![published("111122223333", "research", 0), published("222233334444", TEAMS[6], 30), refused];
-    OrganizationReport::new(&month, now, accounts, [], Vec::new())
+    OrganizationReport::new(&month, now, accounts, [], &BTreeMap::new(), Vec::new())
 }
 
 fn sample_report() -> MonthReport {

@@ -402,7 +402,8 @@ impl AccountMetrics {
             let Some(limit) = budget.budget_usd else { continue };
             let is_current = budget.as_of.is_some_and(|as_of| as_of >= facts.second());
             let forecast = budget.forecast_usd.filter(|_| is_current);
-            let Some(percent) = forecast.and_then(|forecast| forecast.percent_of(limit)) else {
+            let Some(percent) = forecast.and_then(|forecast| (forecast + budget.counted_others()).percent_of(limit))
+            else {
                 unknown = unknown.saturating_add(1);
                 continue;
             };

@@ -85,17 +85,20 @@ fn write_spend(text: &mut String, report: &MonthReport) {
         return;
     }
     if let Some((budget, percent)) =
-        money.budget.and_then(|budget| Some((budget, money.spent.known()?.percent_of(budget)?)))
+        money.budget.and_then(|budget| Some((budget, (money.spent.known()? + money.others()).percent_of(budget)?)))
     {
         let _ = write!(text, ", {percent} % of {budget}");
     }
     if let Some(forecast) = money.forecast {
         let _ = write!(text, "; {}{forecast} expected by its end", money.at_least());
-        if let Some(above) = above_budget(forecast, money.budget) {
+        if let Some(above) = above_budget(forecast + money.others(), money.budget) {
             let _ = write!(text, ", {above} above the budget");
         }
     }
     text.push('.');
+    if let Some(shared) = &money.shared {
+        let _ = write!(text, "\n{}.", shared.describe());
+    }
     let omissions = money.spent_omissions();
     if !omissions.is_empty() {
         let _ = write!(text, "\nBeside this sum: {}.", omissions.join("; "));
@@ -115,7 +118,7 @@ fn write_spend(text: &mut String, report: &MonthReport) {
 fn write_team(text: &mut String, report: &MonthReport, row: &TeamRow) {
     let (spent, omissions) = (row.spent, in_parentheses(&report.team_omissions(row)));
     let _ = write!(text, "\n  {spent:>12}  {}{omissions}", one_line(&row.team, 60));
-    if let (Some(forecast), Some(above)) = (row.forecast, row.forecast.and_then(|sum| above_budget(sum, row.budget))) {
+    if let (Some(forecast), Some(above)) = (row.forecast, row.forecast_above_budget()) {
         let _ = write!(text, "; {forecast} expected, {above} above its budget");
     }
 }

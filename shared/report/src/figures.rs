@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use billing::budget::{Budget, BudgetHolder};
+use billing::budget::{Budget, BudgetHolder, SharedBudget};
 use billing::energy::{Footprint, footprints};
 use billing::ledger::{Ledger, TimeSpan};
 use billing::savings::{SavingLine, StartIndex, savings};
@@ -19,7 +19,7 @@ use crate::idle::idle_times;
 use crate::jobs::{job_rows, load_of};
 use crate::past::{BLIND_MAX, PastSpendsByTeam};
 use crate::spend::{MonthSpend, team_label};
-use crate::sums::KnownResource;
+use crate::sums::{KnownResource, above_budget};
 use crate::waste::find_waste;
 use crate::{
     CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, NextMonth, OwnCost, PastSpends, ResourceLabel,
@@ -87,6 +87,9 @@ pub struct Headline {
     pub forecast: Option<Amount>,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
+    /// Other accounts that share the budget; absent if they do not.
+    #[serde(rename = "shared_budget", skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedBudget>,
     #[serde(rename = "saved_usd", serialize_with = "known_sum::serialize_known")]
     pub saved: KnownSum<Amount>,
     /// Number of actions whose saving is unknown, which the sum lacks.
@@ -115,6 +118,9 @@ pub struct TeamRow {
     pub past: PastSpends,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
+    /// Other accounts that share the budget; absent if they do not.
+    #[serde(rename = "shared_budget", skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedBudget>,
     #[serde(rename = "forecast_usd")]
     pub forecast: Option<Amount>,
     #[serde(rename = "saved_usd", serialize_with = "known_sum::serialize_known")]
@@ -266,6 +272,7 @@ impl MonthReport {
         let row = teams.first();
         let headline = Headline {
             budget: row.and_then(|row| row.budget),
+            shared: row.and_then(|row| row.shared.clone()),
             forecast: row.and_then(|row| row.forecast),
             past: row.map(|row| row.past).unwrap_or_default(),
             unread_ledgers: self.headline.unread_ledgers,
@@ -331,6 +338,7 @@ impl Headline {
             unread_ledgers: 0,
             forecast: None,
             budget: None,
+            shared: None,
             saved: teams.iter().map(|row| row.saved).sum(),
             unpriced_savings: teams.iter().map(|row| row.unpriced_savings).sum(),
             waste: teams.iter().map(|row| row.waste).sum(),
@@ -402,9 +410,29 @@ fn team_rows(
     rows
 }
 
+impl Headline {
+    /// Spend of other accounts that counts for the budget.
+    pub(crate) fn others(&self) -> Amount {
+        self.shared.as_ref().map(SharedBudget::counted_others).unwrap_or_default()
+    }
+}
+
+impl TeamRow {
+    /// Spend of other accounts that counts for the budget.
+    pub(crate) fn others(&self) -> Amount {
+        self.shared.as_ref().map(SharedBudget::counted_others).unwrap_or_default()
+    }
+
+    /// The part of the forecast above the budget, with the spend of other accounts that counts for it.
+    pub(crate) fn forecast_above_budget(&self) -> Option<Amount> {
+        above_budget(self.forecast? + self.others(), self.budget)
+    }
+}
+
 fn add_budget(rows: &mut BTreeMap<String, TeamRow>, team: &TeamName, budget: &Budget, is_over: bool) {
     let label = if team.as_str() == model::notification_log::NO_TEAM { NO_TEAM } else { team.as_str() };
     let row = rows.entry(label.to_owned()).or_default();
     row.budget = budget.budget_usd;
+    row.shared.clone_from(&budget.shared);
     row.forecast = budget.forecast_usd.filter(|_| !is_over);
 }

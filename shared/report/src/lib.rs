@@ -41,9 +41,10 @@ pub use jobs::{AttemptRecord, JobRow};
 pub use mail::{Mail, mail};
 pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
 pub use organization::{
-    AccountExport, AccountFigures, AccountRow, FIGURES_BYTES_MAX, FigureSums, Figures, FiguresRefusal,
-    OrganizationReport, OrganizationTeam, OtherTeams, PublishedMonth, Publisher, SILENT_AFTER, TEAMS_MAX, TeamFigures,
-    account_of_folder, athena_tables, export_account, organization_digest, organization_mail, render_organization_html,
+    AccountExport, AccountFigures, AccountRow, BudgetOfAccounts, FIGURES_BYTES_MAX, FigureSums, Figures,
+    FiguresRefusal, OrganizationReport, OrganizationTeam, OtherTeams, PublishedMonth, PublishedSpend, Publisher,
+    SILENT_AFTER, SharedBudgets, TEAMS_MAX, TeamBudget, TeamFigures, account_of_folder, export_account,
+    organization_digest, organization_mail, present_months, render_organization_html,
 };
 pub use outline::RunOutline;
 pub use own::{FUNCTIONS, FunctionRuns, OwnCost};

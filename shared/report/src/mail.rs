@@ -153,15 +153,16 @@ fn monthly(rate: Rate) -> String {
 fn figures(report: &MonthReport) -> Vec<MailRow> {
     let money = &report.headline;
     let mut rows = vec![if report.has_ledger {
-        let above = above_budget(money.spent.known().unwrap_or_default(), money.budget);
+        let above = above_budget(money.spent.known().unwrap_or_default() + money.others(), money.budget);
         let name = format!("Spent{}", in_parentheses(&money.spent_omissions()));
         MailRow::new(name, money.spent).alarming_if(above.is_some())
     } else {
         MailRow::new("Spent: no ledger of the month could be read", "unknown")
     }];
-    rows.extend(money.budget.map(|budget| MailRow::new("Budget", budget)));
+    let shared = money.shared.as_ref().map(|shared| format!(": {}", shared.describe())).unwrap_or_default();
+    rows.extend(money.budget.map(|budget| MailRow::new(format!("Budget{shared}"), budget)));
     rows.extend(money.forecast.map(|forecast| {
-        let above = above_budget(forecast, money.budget);
+        let above = above_budget(forecast + money.others(), money.budget);
         let words = above.map(|above| format!(": {above} above the budget")).unwrap_or_default();
         let name = format!("Expected by the end of the month{words}");
         MailRow::new(name, format!("{}{forecast}", money.at_least())).alarming_if(above.is_some())
@@ -216,7 +217,7 @@ fn savings(report: &MonthReport) -> Vec<MailRow> {
 
 fn teams(report: &MonthReport) -> Vec<MailRow> {
     let row = |row: &TeamRow| {
-        let expected = row.forecast.zip(row.forecast.and_then(|sum| above_budget(sum, row.budget)));
+        let expected = row.forecast.zip(row.forecast_above_budget());
         let words = expected.map(|(sum, above)| format!("; {sum} expected, {above} above its budget"));
         let left_out = in_parentheses(&report.team_omissions(row));
         let name = format!("{}{left_out}{}", one_line(&row.team, 60), words.unwrap_or_default());

@@ -2,17 +2,23 @@
 //!
 //! An account is foreign to the hub: what it publishes is its own word about itself, counted under the id in the key that only it can write.
 
+mod budget_sums;
 mod export;
 mod figures;
 mod page;
+mod parquet_file;
 mod sums;
 mod text;
 
-pub use export::{AccountExport, athena_tables, export_account};
+pub use budget_sums::{PublishedSpend, SharedBudgets, present_months};
+pub use export::{AccountExport, export_account};
 pub use figures::{
     AccountFigures, FIGURES_BYTES_MAX, Figures, FiguresRefusal, OtherTeams, Publisher, TEAMS_MAX, TeamFigures,
     account_of_folder,
 };
 pub use page::render_organization_html;
-pub use sums::{AccountRow, FigureSums, OrganizationReport, OrganizationTeam, PublishedMonth, SILENT_AFTER};
+pub use sums::{
+    AccountRow, BudgetOfAccounts, FigureSums, OrganizationReport, OrganizationTeam, PublishedMonth, SILENT_AFTER,
+    TeamBudget,
+};
 pub use text::{organization_digest, organization_mail};

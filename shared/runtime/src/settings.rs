@@ -17,7 +17,8 @@ pub struct FunctionSettings {
     pub channels: NotificationChannels,
     /// `CURFEW_HUB_BUCKET`: the name of the organization's bucket. Absent: this account publishes nothing.
     pub hub_bucket: Option<String>,
-    /// `CURFEW_ORGANIZATION_REPORT`: whether `send-report` reports on all accounts of the hub. Absent: on this account alone.
+    /// `CURFEW_ORGANIZATION_REPORT`: whether this is the account of the hub: `send-report` reports on all accounts, and `enforce-budgets` sums the
+    /// budgets that they share. Absent: on this account alone.
     pub reports_organization: bool,
     /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
+use billing::budget::{BUDGET_SUMS_BYTES_MAX, BudgetSums};
 use billing::ledger::CalendarMonth;
 use model::account::AccountId;
 use ports::action::LIST;
@@ -11,11 +12,12 @@ use tokio::sync::OnceCell;
 
 use crate::bucket::{Bucket, InputBucket, InputError, WriteCondition};
 use crate::document::{read, stamped};
-use crate::month_facts::CSV;
 use crate::{FiguresDocuments, HubDocuments, Store, StoreError};
 
 /// Accounts of an organization: AWS raises its quota to 10,000 and more only on request (AWS Organizations user guide, "Quotas").
 const ACCOUNTS_MAX: usize = 10_000;
+
+const SUMS_IF_LOST: &str = "the hub writes it again within a quarter of an hour";
 
 const IF_LOST: &str = "the account writes it again within a quarter of an hour, or a day";
 
@@ -32,6 +34,16 @@ impl HubStore {
     #[must_use]
     pub fn new(config: &SdkConfig, name: String) -> Self {
         Self { config: config.clone(), name, bucket: Arc::default() }
+    }
+
+    /// The configuration of the organization; empty if there is none.
+    ///
+    /// # Errors
+    /// If S3 refused, or it is too large.
+    pub async fn read_hub_config(&self) -> Result<Vec<u8>, StoreError> {
+        let bucket = self.bucket().await?.clone().asking_listing();
+        let found = bucket.get(model::config::KEY, model::config::BYTES_MAX).await?;
+        Ok(found.map(|object| object.bytes).unwrap_or_default())
     }
 
     pub(crate) async fn bucket(&self) -> Result<&Bucket, StoreError> {
@@ -59,6 +71,15 @@ impl FiguresDocuments for Store {
         let bytes = stamped(figures, &bucket.address(&key))?;
         bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
+
+    async fn read_budget_sums(&self, account: &AccountId, month: &str) -> Result<Option<BudgetSums>, StoreError> {
+        let Some(hub) = &self.figures_hub else { return Ok(None) };
+        let key = BudgetSums::key(account, month);
+        // Whoever may not list the bucket is denied what is absent.
+        let bucket = hub.bucket().await?.clone().asking_listing();
+        let Some(object) = bucket.get(&key, BUDGET_SUMS_BYTES_MAX).await? else { return Ok(None) };
+        read(&object.bytes, &bucket.address(&key), SUMS_IF_LOST).map(Some)
+    }
 }
 
 impl HubDocuments for HubStore {
@@ -83,7 +104,13 @@ impl HubDocuments for HubStore {
     }
 
     async fn write_hub_export(&self, export: AccountExport) -> Result<(), StoreError> {
-        let AccountExport { key, text } = export;
-        self.bucket().await?.put_as(CSV, &key, text.into_bytes(), WriteCondition::None).await.map(drop)
+        let AccountExport { key, media_type, content } = export;
+        self.bucket().await?.put_as(media_type, &key, content, WriteCondition::None).await.map(drop)
+    }
+
+    async fn write_budget_sums(&self, sums: &BudgetSums) -> Result<(), StoreError> {
+        let (bucket, key) = (self.bucket().await?, BudgetSums::key(&sums.account, &sums.month));
+        let bytes = stamped(sums, &bucket.address(&key))?;
+        bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 }

@@ -22,7 +22,7 @@ use self::jobs::MonthJobs;
 use self::records::MonthRecords;
 
 const HTML: &str = "text/html; charset=utf-8";
-pub(crate) const CSV: &str = "text/csv; charset=utf-8";
+const CSV: &str = "text/csv; charset=utf-8";
 
 /// The functions that stop and delete for waste.
 const REAPERS: [&str; 2] = ["reap-instances", "reap-volumes"];

@@ -23,6 +23,9 @@ pub(super) fn show(overview: &BudgetOverview, is_one: bool) {
         if let Some(footnote) = overview.footnote() {
             screen::print_line(footnote);
         }
+        for note in overview.shared_notes() {
+            screen::print_line(plain(&note));
+        }
         let dearest = overview.rows.iter().find(|row| row.over).or_else(|| overview.rows.get(1));
         if let Some(team) = dearest.and_then(|row| row.team.as_ref()) {
             screen::progress(format!("\nDetails:  curfew budget {}", shell_word(team.as_str())));

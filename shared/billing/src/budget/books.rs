@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use model::ceiling::Ceiling;
 use model::config::{Config, OverBudget};
-use model::id::{Region, ResourceId};
+use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
 use model::money::{Amount, Rate};
 use model::notification_log::NO_TEAM;
 
 use super::{
     Budget, BudgetHolder, BudgetMonth, BudgetReservation, BudgetVerdict, LedgerSpends, MachineFacts, ObservationGap,
-    OtherSpenders, STALE_AFTER, Spend, Spender, UnpricedResource, forecast, remedy,
+    OtherSpenders, STALE_AFTER, SharedBudget, Spend, Spender, UnpricedResource, forecast, remedy,
 };
 use crate::price::PriceSource;
 
@@ -108,6 +108,7 @@ pub struct BudgetBooks<'a> {
     before: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
     earlier: &'a BTreeMap<BudgetHolder, Budget>,
     machines: Option<&'a BTreeMap<ResourceId, MachineFacts>>,
+    shared: Option<&'a BTreeMap<TeamName, SharedBudget>>,
 }
 
 impl<'a> BudgetBooks<'a> {
@@ -144,13 +145,30 @@ impl<'a> BudgetBooks<'a> {
         let (current, before) = (by_holder(&spends.current), by_holder(&spends.before));
         let ledger_began = spends.ledger_began.unwrap_or(now);
         let observation_gaps = ObservationGap::from_blind_spans(&spends.blind, ledger_began);
-        Self { terms, period, now, ledger_began, observation_gaps, current, before, earlier, machines: None }
+        Self {
+            terms,
+            period,
+            now,
+            ledger_began,
+            observation_gaps,
+            current,
+            before,
+            earlier,
+            machines: None,
+            shared: None,
+        }
     }
 
     /// The books with facts about running machines, by which the advice is ordered.
     #[must_use]
     pub fn with_machines(self, machines: &'a BTreeMap<ResourceId, MachineFacts>) -> Self {
         Self { machines: Some(machines), ..self }
+    }
+
+    /// The books with the budgets that this account shares with others. Without them a document keeps what it has.
+    #[must_use]
+    pub fn with_shared(self, shared: &'a BTreeMap<TeamName, SharedBudget>) -> Self {
+        Self { shared: Some(shared), ..self }
     }
 
     /// The holders of documents: the account, and every team that has a section, spend, or a reservation; of those without a budget as many as fit
@@ -209,6 +227,10 @@ impl<'a> BudgetBooks<'a> {
         let spends = self.spends(holder);
         let limit = self.terms.limit(holder);
         let spent_usd = spent(spends);
+        let shared = match self.shared {
+            Some(shared) => holder.team().and_then(|team| shared.get(team)).cloned(),
+            None => stored.shared.clone(),
+        };
         let lately = spends.iter().chain(self.previous_spends(holder)).map(|one| one.lately).sum();
         let (forecast_usd, forecast_method) =
             forecast::forecast(spent_usd, lately, self.ledger_began, &self.period, self.now);
@@ -230,7 +252,6 @@ impl<'a> BudgetBooks<'a> {
             forecast_usd,
             forecast_method,
             usd_per_hour: spends.iter().filter_map(|one| one.rate).sum::<Rate>().usd_per_hour(),
-            verdict: limit.map(|limit| limit.verdict(spent_usd)).unwrap_or_default(),
             mode: limit.map(|limit| limit.mode).unwrap_or_default(),
             top,
             others,
@@ -239,9 +260,11 @@ impl<'a> BudgetBooks<'a> {
             teams: if *holder == BudgetHolder::Account { self.teams() } else { BTreeMap::new() },
             billed: stored.billed.clone(),
             cost_explorer_failure: stored.cost_explorer_failure.clone(),
+            shared,
             reservations: self.reservations(holder, stored),
             ..Budget::default()
         };
+        budget.verdict = limit.map(|limit| limit.verdict(budget.counted_usd())).unwrap_or_default();
         budget.count_reservations();
         budget.remedy = remedy::remedy(&budget, spends, self.machines, &self.period, self.now);
         budget

@@ -22,7 +22,8 @@ pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> 
     let as_of = budget.as_of.map(|at| at.to_string()).unwrap_or_default();
     let mut text = format!(
         "{whose} has spent {} of its budget of {limit} for {} ({percent} %), as of {as_of}",
-        budget.spent_usd, budget.month
+        budget.counted_usd(),
+        budget.month
     );
     if budget.reserved_usd.is_a_cent() {
         let _ = write!(text, "; {} more is reserved for jobs", budget.reserved_usd);
@@ -30,6 +31,9 @@ pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> 
     let BudgetRemainder { amount, bound } = budget.remainder();
     let bound = bound.map(|bound| format!("{bound} ")).unwrap_or_default();
     let _ = write!(text, "; {bound}{amount} is left.");
+    if let Some(shared) = &budget.shared {
+        let _ = write!(text, " {}. In this account {} was spent.", shared.describe(), budget.spent_usd);
+    }
     for sentence in consequence(budget).into_iter().chain(made_up_of(budget)).chain(unknown(budget)) {
         text.push(' ');
         text += &sentence;

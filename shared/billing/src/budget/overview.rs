@@ -44,7 +44,7 @@ pub struct BudgetRow {
     pub state: BudgetDataState,
     /// `true` if the spend exceeds the budget, as far as known.
     pub over: bool,
-    /// Spend in whole percent of the budget, rounded down; null without a budget.
+    /// Spend in whole percent of the budget, rounded down, with that of accounts that share it; null without a budget.
     pub percent: Option<u64>,
     /// Forecast in whole percent of the budget, rounded down; null without a budget.
     pub forecast_percent: Option<u64>,
@@ -58,7 +58,7 @@ impl BudgetRow {
     fn from_document(holder: &BudgetHolder, budget: Option<Budget>, period: &BudgetMonth, now: Timestamp) -> Self {
         let figures = budget.as_ref().filter(|budget| budget.as_of.is_some());
         let share = |amount: Amount| amount.percent_of(figures?.budget_usd?);
-        let percent = figures.and_then(|budget| share(budget.spent_usd));
+        let percent = figures.and_then(|budget| share(budget.counted_usd()));
         Self {
             holder_kind: match holder {
                 BudgetHolder::Account => "account",
@@ -72,7 +72,7 @@ impl BudgetRow {
             over: figures.is_some_and(|budget| budget.verdict != BudgetVerdict::Ok)
                 || percent.is_some_and(|percent| percent >= 100),
             percent,
-            forecast_percent: figures.and_then(|budget| share(budget.forecast_usd?)),
+            forecast_percent: figures.and_then(|budget| share(budget.forecast_usd? + budget.counted_others())),
             at_least: figures.is_some_and(is_incomplete),
             budget,
         }

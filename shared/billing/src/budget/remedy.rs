@@ -90,11 +90,12 @@ pub(super) fn remedy(
     };
     let endable = running(&|spend| spend.ends != SavingAction::Nothing);
     let reserved = running(&|spend| spend.ends == SavingAction::Nothing && spend.on.is_none());
-    if budget.spent_usd >= limit {
-        return remedy_of_spent(budget.spent_usd.saturating_sub(limit), &endable, &reserved, period);
+    let counted = budget.counted_usd();
+    if counted >= limit {
+        return remedy_of_spent(counted.saturating_sub(limit), &endable, &reserved, period);
     }
     let burn: Rate = spends.iter().filter_map(|one| one.rate).sum();
-    let left = limit.saturating_sub(budget.spent_usd).saturating_sub(budget.reserved_usd);
+    let left = limit.saturating_sub(counted).saturating_sub(budget.reserved_usd);
     let Some(affordable) = left.spread_over(period.seconds_left(now)).filter(|affordable| burn > *affordable) else {
         return Vec::new();
     };

@@ -155,11 +155,18 @@ fn objection(
         Amount::ZERO => String::new(),
         uncertain => format!(", {uncertain} more may be"),
     };
+    let elsewhere = match document.counted_others() {
+        Amount::ZERO => String::new(),
+        elsewhere => format!(" ({elsewhere} of it in accounts that share it)"),
+    };
     let launched = others().filter(|one| !one.instances.is_empty()).map(BudgetReservation::outstanding).sum();
     let is_in_flight = wanted.usd <= document.left_of(limit.budget, launched);
     let refusal = if is_in_flight { ReservationRefusal::InFlight } else { ReservationRefusal::TooMuch };
     Err(refusal(format!(
-        "{} may cost up to {}, but {whose} has {left} left: {} for {month}, less {} spent{uncertain} and {reserved} reserved, as of {as_of}",
-        wanted.job, wanted.usd, limit.budget, document.spent_usd
+        "{} may cost up to {}, but {whose} has {left} left: {} for {month}, less {} spent{elsewhere}{uncertain} and {reserved} reserved, as of {as_of}",
+        wanted.job,
+        wanted.usd,
+        limit.budget,
+        document.counted_usd()
     )))
 }

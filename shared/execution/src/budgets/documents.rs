@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use billing::budget::{
-    Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, MachineFacts,
+    Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends,
     ReservationTimes, STALE_AFTER,
 };
 use billing::ledger::CalendarMonth;
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
-use model::id::ResourceId;
 use model::observation::{Gap, GapKind, Observed};
 use ports::{BudgetCloud, StoreError, Versioned};
 use reaping::policy::Policy;
 
 use super::ledgers::LedgerSummary;
-use super::{BeatDocuments, BudgetMonths, cost_explorer, in_time};
+use super::{BeatDocuments, BudgetFacts, BudgetMonths, cost_explorer, in_time};
 use crate::{AT_ONCE, Run};
 
 /// Period at the beginning of a month in which the previous month's documents are read, to carry their reservations over. The first beat of
@@ -99,7 +98,7 @@ pub(super) async fn renewed(
     policy: &Policy,
     months: &BudgetMonths,
     ledgers: &LedgerSummary,
-    machines: &BTreeMap<ResourceId, MachineFacts>,
+    facts: BudgetFacts<'_>,
     documents: LoadedBudgets,
 ) -> Observed<UpdatedBudgets> {
     let LedgerSummary { spends, is_whole, is_before_whole, .. } = ledgers;
@@ -117,7 +116,8 @@ pub(super) async fn renewed(
     let values = |all: &StoredBudgets| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
     let (known, earlier): (BTreeMap<BudgetHolder, Budget>, BTreeMap<BudgetHolder, Budget>) =
         (values(&stored), values(&stored_before));
-    let books = BudgetBooks::new(terms, spends, &earlier, run.now).with_machines(machines);
+    let books =
+        BudgetBooks::new(terms, spends, &earlier, run.now).with_machines(facts.machines).with_shared(facts.shared);
     // A document that cannot be renewed stays; an unreadable one is unknown.
     let mut budgets: BTreeMap<BudgetHolder, Budget> =
         holders.into_iter().map(|holder| (holder, Budget::default())).collect();

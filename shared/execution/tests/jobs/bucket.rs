@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use billing::budget::{Budget, BudgetHolder};
+use billing::budget::{Budget, BudgetHolder, BudgetSums};
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price::PriceDocument;
 use jiff::Timestamp;
@@ -145,6 +145,10 @@ impl FiguresDocuments for Account<'_> {
     }
 
     async fn publish_figures(&self, _: Publisher, _: &AccountId, _: &AccountFigures) -> Read<()> {
+        unreachable!("it has no hub")
+    }
+
+    async fn read_budget_sums(&self, _: &AccountId, _: &str) -> Read<Option<BudgetSums>> {
         unreachable!("it has no hub")
     }
 }

@@ -30,6 +30,7 @@ use jobs::{CancelRequest, Job, JobId, Phase};
 use model::channels::NotificationChannels;
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
+use ports::NoHub;
 
 use account::Account;
 use world::{HOME, JobsWorld, TEAMS, TICK, Tally};
@@ -154,7 +155,7 @@ impl Simulation {
         let now = self.world.borrow().now;
         let (account, clock) = (Account { world: &self.world, home: HOME.into() }, || now);
         let run = self.run_of("enforce-budgets", "a-beat", &account, &clock);
-        let done = self.runtime.block_on(budgets::enforce(&run));
+        let done = self.runtime.block_on(budgets::enforce(&run, None::<&NoHub>));
         assert!(done.is_ok() || self.world.borrow().faults > 0, "{:?}", done.err());
     }
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{Config, ConfigError, DOCUMENT, SettingSource, Settings, as_toml};
 use crate::document::dotted;
 pub use copy::{ConfigInForce, HUB_COPY_KEY, HubAnswer, HubCopy, HubDocument, HubStatus};
-pub use hub::HubConfig;
+pub use hub::{HubConfig, SHARING_ACCOUNTS_MAX};
 use lines::{Line, Lines};
 pub use rules::{KeyRule, Order, key_rules};
 use rules::{key_of_all_teams, key_rule, rank};
@@ -171,6 +171,7 @@ impl<'t> Layers<'_, 't> {
             (None, None) => SettingSource::Default,
         };
         let config: Config = DOCUMENT.read_table("", &lines.into_tree(), &[])?;
+        let config = Config { shared_budgets: self.hub.shared_budgets().clone(), ..config };
         let source_of = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();
             sources.get(&path).copied().unwrap_or(SettingSource::Default)
@@ -195,6 +196,10 @@ impl<'t> Layers<'_, 't> {
         let hub = written(&self.hub_lines, &self.hub_values, path);
         let instead = if hub.is_some() { Winner::Hub } else { Winner::Nothing };
         let Some(own) = written(&self.own_lines, &self.own_values, path) else { return (instead, None) };
+        // An amount of its own would be compared with what all accounts spend.
+        if self.hub.is_shared_budget(self.account, path) {
+            return (instead, (hub != Some(own)).then_some(IgnoreReason::HubDecides));
+        }
         if self.hub.leaves(self.account, path) {
             return (Winner::Own, None);
         }

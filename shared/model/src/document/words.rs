@@ -1,5 +1,7 @@
 //! Mistakes of a document in words for its author.
 
+use super::HUB_BUDGET_KEY;
+
 /// The most changed characters that count as a slip of the hand.
 pub(crate) const SLIPS_MAX: usize = 2;
 
@@ -19,6 +21,11 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 /// The likely intention of an unknown key.
 pub(super) fn no_key(unknown: &str, legal: &[&str], every_key: fn() -> Vec<String>) -> String {
+    if unknown == HUB_BUDGET_KEY {
+        return format!(
+            "only the hub of the organization can let accounts share a budget: `{unknown}` belongs to [teams.NAME] of its configuration"
+        );
+    }
     let slips = |name: &&&str| slips(unknown, name);
     let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());
     let near = near.min_by_key(slips).or_else(|| only_longer(unknown, legal));
@@ -156,5 +163,9 @@ mod tests {
              `buckets`, `idle_after`",
         );
         check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");
+        check(
+            "[teams.a]\nbudget_accounts = [\"111122223333\", \"444455556666\"]",
+            "only the hub of the organization can let accounts share a budget: `budget_accounts` belongs to [teams.NAME] of its configuration",
+        );
     }
 }

@@ -14,7 +14,7 @@ pub struct BudgetLine {
     /// The team, as people are shown it.
     pub holder: String,
     pub state: BudgetDataState,
-    /// Null where nothing is known, and so are all figures.
+    /// Spend that counts for the budget, with that of accounts that share it. Null where nothing is known, and so are all figures.
     pub spent_usd: Option<Amount>,
     /// `true` if more may be spent than `spent_usd`.
     pub at_least: bool,
@@ -52,7 +52,7 @@ impl BudgetLine {
         let budget = row.budget.as_ref().filter(|_| row.state != BudgetDataState::Absent);
         let burn = budget.filter(|_| row.state == BudgetDataState::Fresh).map(billing::budget::Budget::burn);
         let spent_at = burn.zip(budget).filter(|_| !row.over).and_then(|(burn, budget)| {
-            let left = budget.budget_usd?.saturating_sub(budget.spent_usd);
+            let left = budget.budget_usd?.saturating_sub(budget.counted_usd());
             let seconds = i64::try_from(left.lasts_at(burn)?).ok()?;
             let at = budget.as_of?.checked_add(SignedDuration::from_secs(seconds)).ok()?;
             Some(at).filter(|at| *at < overview.period.to)
@@ -60,7 +60,7 @@ impl BudgetLine {
         Self {
             holder: row.name(),
             state: row.state,
-            spent_usd: budget.map(|budget| budget.spent_usd),
+            spent_usd: budget.map(billing::budget::Budget::counted_usd),
             at_least: row.at_least,
             budget_usd: budget.and_then(|budget| budget.budget_usd),
             percent: row.percent,

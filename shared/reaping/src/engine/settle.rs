@@ -158,6 +158,7 @@ mod tests {
             holder_kind: "team",
             budget_usd: Amount::from_usd(100.0),
             spent_usd: Amount::from_usd(120.0),
+            others_usd: Amount::ZERO,
             reserved_usd: Amount::ZERO,
             percent: 120,
             threshold_percent: 100,

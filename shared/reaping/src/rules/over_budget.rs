@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use model::ceiling::Ceiling;
 use model::config::{OverBudget as OverBudgetAction, RuleAction};
 use model::mode::Mode;
+use model::money::Amount;
 use model::ownership::team_of;
 use model::rule::Rule;
 use plan::report::RecordedEvidence;
@@ -64,10 +65,20 @@ impl RunningRule for OverBudget {
 /// The evidence about a budget, with a sentence about a resource of its holder.
 pub(crate) fn evidence(over: OverBudgetEvidence) -> Evidence {
     let sentence = format!(
-        "its {} has spent {} of its budget of {} for {}, as of {}",
-        over.holder_kind, over.spent_usd, over.budget_usd, over.month, over.as_of
+        "its {} has spent {} of its budget of {} for {}, as of {}{}",
+        over.holder_kind,
+        over.spent_usd,
+        over.budget_usd,
+        over.month,
+        over.as_of,
+        elsewhere(over.others_usd)
     );
     Evidence::new(Rule::OverBudget, Facts::OverBudget(over), sentence).with_remedy("Ask for a larger budget.")
+}
+
+/// The part of the spend in other accounts that share the budget.
+fn elsewhere(others: Amount) -> String {
+    if others == Amount::ZERO { String::new() } else { format!("; {others} of it in accounts that share the budget") }
 }
 
 /// The budgets that may stop it, and how much of each is spent.
@@ -76,9 +87,11 @@ fn describe_budgets(subject: Subject<'_>) -> String {
     let describe = |(holder, limit): (BudgetHolder, BudgetLimit)| {
         let holder_noun = noun(&holder);
         match (current_status(&holder, subject), subject.budgets.0.get(&holder)) {
-            (Some(BudgetStatus { spent, as_of, .. }), _) => {
-                let budget = limit.budget;
-                format!("its {holder_noun} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
+            (Some(BudgetStatus { spent, others, as_of, .. }), _) => {
+                let (budget, elsewhere) = (limit.budget, elsewhere(*others));
+                format!(
+                    "its {holder_noun} has spent {spent} of its budget of {budget} for {month}, as of {as_of}{elsewhere}"
+                )
             }
             (None, Some(BudgetStatus { as_of, .. })) => {
                 format!("the spend of its {holder_noun} is unknown since {as_of}")
@@ -154,6 +167,7 @@ fn violation(holder: &BudgetHolder, limit: &BudgetLimit, status: &BudgetStatus, 
         holder_kind: noun(holder),
         budget_usd: limit.budget,
         spent_usd: status.spent,
+        others_usd: status.others,
         reserved_usd: status.reserved,
         // A budget of $0 is spent.
         percent: status.spent.percent_of(limit.budget).unwrap_or(100),
@@ -186,7 +200,14 @@ mod tests {
     /// The team's, as a beat of that moment left it.
     fn team(as_of: &str, verdict: budget::BudgetVerdict) -> (BudgetHolder, BudgetStatus) {
         let (spent, reserved) = (Amount::from_usd(120.0), Amount::from_usd(30.0));
-        let status = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        let status = BudgetStatus {
+            verdict,
+            as_of: time(as_of),
+            month: "2026-09".to_owned(),
+            spent,
+            others: Amount::ZERO,
+            reserved,
+        };
         (BudgetHolder::Team("vision".into()), status)
     }
 

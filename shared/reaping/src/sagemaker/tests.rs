@@ -357,6 +357,7 @@ fn over_budget(builder: SageMakerBuilder, activity: Activity, config: &str, as_o
         as_of: time(as_of),
         month: "2026-09".to_owned(),
         spent: Amount::from_usd(120.0),
+        others: Amount::ZERO,
         reserved: Amount::ZERO,
     };
     let stops = format!("{config}[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n");

@@ -22,7 +22,7 @@ pub(super) fn headline(report: &MonthReport) -> Markup {
                     @if let Some(previous) = money.past.previous_week { small { (previous) " in the 7 days before" } } } }
             }
             @if let Some(forecast) = money.forecast { div { dt { "Expected by the end of the month" } dd {
-                (money.at_least()) (forecast) (above(forecast, money.budget)) } } }
+                (money.at_least()) (forecast) (above(forecast + money.others(), money.budget)) } } }
             div { dt { "Saved by Curfew" }
                 @if report.has_audit_records { dd { (money.saved) (notes(&money.saved_omissions())) } }
                 @else { dd { "unknown" small { (NO_AUDIT_RECORDS) } } } }
@@ -39,11 +39,13 @@ fn spent(report: &MonthReport) -> Markup {
     if !report.has_ledger {
         return html! { dd { "unknown" small { "No ledger of this month could be read." } } };
     }
-    let budget = money.budget.and_then(|budget| Some((budget, money.spent.known()?.percent_of(budget)?)));
+    let budget =
+        money.budget.and_then(|budget| Some((budget, (money.spent.known()? + money.others()).percent_of(budget)?)));
     let until = if report.is_over { "" } else { " by the same day" };
     html! { dd { (money.spent) (notes(&money.spent_omissions()))
     @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } }
-    (above(money.spent.known().unwrap_or_default(), money.budget))
+    (above(money.spent.known().unwrap_or_default() + money.others(), money.budget))
+    @if let Some(shared) = &money.shared { small { (shared.describe()) } }
     @if let Some(spend) = money.past.previous_month { small { (spend) " in the month before" (until) } } } }
 }
 
@@ -77,13 +79,14 @@ pub(super) fn teams(report: &MonthReport) -> Markup {
 fn team_row(report: &MonthReport, row: &TeamRow) -> Markup {
     let idle =
         if row.idle_seconds > 0 { format!("{} ({})", length(row.idle_seconds), row.idle_cost) } else { "-".to_owned() };
-    let is_above = row.forecast.is_some_and(|sum| above_budget(sum, row.budget).is_some());
+    let is_above = row.forecast_above_budget().is_some();
     html! { tr {
         th scope="row" { (plain(&row.team)) }
         td.n data-label="Spent" { (row.spent)
             @for omission in report.team_omissions(row) { span.muted.note { (omission) } } }
         td.n data-label="Month before" { (optional(row.past.previous_month)) }
-        td.n data-label="Budget" { (optional(row.budget)) }
+        td.n data-label="Budget" { (optional(row.budget))
+            @if let Some(shared) = &row.shared { span.muted.note { (shared.describe()) } } }
         td.n.alarm[is_above] data-label="Expected" { (optional(row.forecast)) @if is_above { span.note { "above budget" } } }
         td.n data-label="Saved" { (row.saved) @for omission in crate::sums::unpriced_savings(row.unpriced_savings) { span.muted.note { (omission) } } }
         td.n data-label="Waste a month" { (row.waste.describe_shortly(monthly)) } td.n data-label="Idle" { (idle) }

@@ -257,6 +257,8 @@ impl AccountFigures {
                 figures: Figures::from_budget(budget),
             }),
         );
+        let shared = |row: &TeamFigures| document(&row.team).is_some_and(|budget| budget.shared.is_some());
+        let shared: BTreeSet<String> = teams.iter().filter(|row| shared(row)).map(|row| row.team.clone()).collect();
         // The account's document names a limited number of teams.
         let unnamed = account.spent_usd.saturating_sub(account.teams.values().copied().sum());
         let others = unnamed.is_a_cent().then(|| OtherTeams { teams: 0, figures: spent(unnamed) });
@@ -270,7 +272,7 @@ impl AccountFigures {
             teams,
             other_teams: others,
         };
-        Some(figures.bounded())
+        Some(figures.bounded(&shared))
     }
 
     /// The figures of `send-report`, from the account's report.
@@ -291,23 +293,24 @@ impl AccountFigures {
             teams: teams.collect(),
             other_teams,
         };
-        figures.bounded()
+        figures.bounded(&BTreeSet::new())
     }
 
-    /// Document with the dearest teams by name, and all others as one sum.
-    fn bounded(mut self) -> Self {
+    /// Document with the dearest teams by name, and all others as one sum. Teams that share a budget with other accounts are named first: those
+    /// could not know their spend otherwise.
+    fn bounded(mut self, shared: &BTreeSet<String>) -> Self {
         self.account_name = self.account_name.map(|name| shortened(&name, PUBLISHED_CHARACTERS_MAX));
         for team in &mut self.teams {
             team.team = shortened(&team.team, PUBLISHED_CHARACTERS_MAX);
         }
-        self.teams.sort_by(|one, other| {
-            (Reverse(one.figures.spent), &one.team).cmp(&(Reverse(other.figures.spent), &other.team))
-        });
+        let place = |row: &TeamFigures| (Reverse(row.figures.spent), row.team.clone());
+        self.teams.sort_by_cached_key(|row| (!shared.contains(&row.team), place(row)));
         // Names that only differ beyond the limit.
         let mut seen = BTreeSet::new();
         let (named, twice): (Vec<_>, Vec<_>) =
             self.teams.into_iter().partition(|team| seen.len() < TEAMS_MAX && seen.insert(team.team.clone()));
         self.teams = named;
+        self.teams.sort_by_cached_key(place);
         let number = u64::try_from(twice.len()).unwrap_or(u64::MAX);
         let sum = twice.into_iter().map(|team| team.figures).reduce(Figures::plus);
         self.other_teams = match (self.other_teams, sum) {

@@ -121,7 +121,8 @@ fn teams(report: &OrganizationReport) -> Markup {
     let row = |row: &OrganizationTeam| {
         let accounts = row.accounts.len();
         html! { tr {
-            th scope="row" { (plain(&row.team)) span.muted { (accounts) @if accounts == 1 { " account" } @else { " accounts" } } }
+            th scope="row" { (plain(&row.team)) span.muted { (accounts) @if accounts == 1 { " account" } @else { " accounts" }
+                @if let Some(shared) = &row.shared_budget { "; " (shared.accounts) " accounts share a budget of " (shared.budget_usd) ", and spent " (shared.spent) } } }
             (cells(&row.sums, report.is_over))
         } }
     };

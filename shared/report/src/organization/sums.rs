@@ -1,11 +1,13 @@
 //! The sums of an organization: by account, and by team across accounts.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use billing::ledger::CalendarMonth;
 use jiff::{SignedDuration, Timestamp};
 use model::account::AccountId;
+use model::config::Config;
+use model::id::TeamName;
 use model::known_sum::KnownSum;
 use model::mode::Mode;
 use model::money::{Amount, Rate};
@@ -120,6 +122,38 @@ pub struct OrganizationTeam {
     pub sums: FigureSums,
     /// Spend by account.
     pub accounts: BTreeMap<AccountId, KnownSum<Amount>>,
+    /// Budget that accounts share, which `budget_usd` has once; absent if none do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_budget: Option<TeamBudget>,
+}
+
+/// A budget that accounts share, and their spend.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TeamBudget {
+    pub budget_usd: Amount,
+    /// Spend in these accounts.
+    pub spent: KnownSum<Amount>,
+    /// Number of accounts that share it.
+    pub accounts: usize,
+}
+
+/// A budget that accounts share, as the hub's configuration sets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetOfAccounts {
+    pub budget: Amount,
+    pub accounts: BTreeSet<AccountId>,
+}
+
+impl BudgetOfAccounts {
+    /// The shared budgets of a configuration in force.
+    #[must_use]
+    pub fn from_config(config: &Config) -> BTreeMap<TeamName, Self> {
+        let shared = config.shared_budgets.iter().filter_map(|(team, accounts)| {
+            let budget = Amount::from_usd(config.team(team)?.monthly_budget_usd?);
+            Some((team.clone(), Self { budget, accounts: accounts.clone() }))
+        });
+        shared.collect()
+    }
 }
 
 /// The month of an organization.
@@ -147,6 +181,7 @@ impl OrganizationReport {
         now: Timestamp,
         published: Vec<PublishedMonth>,
         expected: impl IntoIterator<Item = AccountId>,
+        shared: &BTreeMap<TeamName, BudgetOfAccounts>,
         gaps: Vec<String>,
     ) -> Self {
         let mut by_account: BTreeMap<AccountId, PublishedMonth> =
@@ -170,7 +205,7 @@ impl OrganizationReport {
         });
         let sums = accounts.iter().map(|row| row.sums).reduce(FigureSums::plus).unwrap_or_default();
         let gaps = accounts.iter().flat_map(AccountRow::describe_problems).chain(gaps).collect();
-        let teams = teams_across(&accounts);
+        let teams = teams_across(&accounts, shared);
         Self { month: month.to_string(), at: now, is_over: now >= span.to, sums, accounts, teams, gaps }
     }
 
@@ -211,13 +246,25 @@ impl AccountRow {
     }
 }
 
+/// Spend of a team in one account. Of an account without figures, or that names only its dearest teams, it may be unknown.
+fn spent_in(accounts: &[AccountRow], account: &AccountId, team: &TeamName) -> KnownSum<Amount> {
+    let row = accounts.iter().find(|row| row.account == *account && row.as_of.is_some());
+    let Some(row) = row else { return KnownSum::unknown() };
+    let named = row.teams.iter().find(|figures| figures.team == team.as_str()).map(|row| row.figures.spent);
+    let unnamed = || if row.other_teams.is_some() { KnownSum::unknown() } else { KnownSum::default() };
+    named.unwrap_or_else(unnamed) + KnownSum::new(Amount::ZERO, row.is_silent.into())
+}
+
 /// Teams by name: the same name is the same team, because an organization names its teams once.
-fn teams_across(accounts: &[AccountRow]) -> Vec<OrganizationTeam> {
+fn teams_across(accounts: &[AccountRow], shared: &BTreeMap<TeamName, BudgetOfAccounts>) -> Vec<OrganizationTeam> {
     let mut teams: BTreeMap<&str, OrganizationTeam> = BTreeMap::new();
     for row in accounts {
         for TeamFigures { team, figures } in &row.teams {
             let sums = FigureSums::from_figures(figures);
             let sums = if row.is_silent { sums.at_least() } else { sums };
+            let is_shared = shared.get(team.as_str()).is_some_and(|shared| shared.accounts.contains(&row.account));
+            // The shared budget is added once.
+            let sums = if is_shared { FigureSums { budget: Some(Amount::ZERO), ..sums } } else { sums };
             let spent = (row.account.clone(), sums.spent);
             teams
                 .entry(team)
@@ -229,8 +276,22 @@ fn teams_across(accounts: &[AccountRow]) -> Vec<OrganizationTeam> {
                     team: team.clone(),
                     sums,
                     accounts: BTreeMap::from([spent.clone()]),
+                    shared_budget: None,
                 });
         }
+    }
+    for (team, shared) in shared {
+        let row = teams.entry(team.as_str()).or_insert_with(|| OrganizationTeam {
+            team: team.to_string(),
+            sums: FigureSums { budget: Some(Amount::ZERO), ..FigureSums::default() },
+            accounts: BTreeMap::new(),
+            shared_budget: None,
+        });
+        row.sums.budget = row.sums.budget.map(|others| others + shared.budget);
+        let spent = |account: &AccountId| spent_in(accounts, account, team);
+        let spent = shared.accounts.iter().map(spent).sum();
+        let count = shared.accounts.len();
+        row.shared_budget = Some(TeamBudget { budget_usd: shared.budget, spent, accounts: count });
     }
     let mut teams: Vec<OrganizationTeam> = teams.into_values().collect();
     teams.sort_by(|one, other| (Reverse(one.sums.spent), &one.team).cmp(&(Reverse(other.sums.spent), &other.team)));

@@ -9,7 +9,7 @@ use model::foreign_text::{quoted_unless_word, without_links};
 use model::known_sum::KnownSum;
 use model::money::Amount;
 
-use super::{AccountRow, OrganizationReport, render_organization_html};
+use super::{AccountRow, OrganizationReport, TeamBudget, render_organization_html};
 use crate::Mail;
 use crate::html::monthly;
 use crate::mail::{MailRow, mail_page, table};
@@ -80,6 +80,7 @@ pub fn organization_digest(report: &OrganizationReport) -> String {
     write_rows(&mut text, "Accounts", accounts);
     let teams = report.teams.iter().map(|row| (one_line(&row.team, 60), row.sums.spent));
     write_rows(&mut text, "Teams across accounts", teams);
+    write_shared_budgets(&mut text, report);
     write_rows(&mut text, "Saved most", report.savers().into_iter());
     for row in report.silent_accounts().take(NAMED_MAX) {
         let _ = write!(text, "\n{}: {}.", account_name(row), heard(row));
@@ -91,6 +92,24 @@ pub fn organization_digest(report: &OrganizationReport) -> String {
     write_more(&mut text, "gaps, which the page lists", report.gaps.len());
     text.push('\n');
     without_links(&text)
+}
+
+/// The budgets that accounts share, those that are nearest to their end first.
+fn write_shared_budgets(text: &mut String, report: &OrganizationReport) {
+    let shared = report.teams.iter().filter_map(|row| Some((&row.team, row.shared_budget.as_ref()?)));
+    let percent = |budget: &TeamBudget| budget.spent.known().and_then(|spent| spent.percent_of(budget.budget_usd));
+    let mut shared: Vec<(&String, &TeamBudget)> = shared.collect();
+    shared.sort_by_key(|(_, budget)| Reverse(percent(budget)));
+    if !shared.is_empty() {
+        text.push_str("\nBudgets that accounts share:");
+    }
+    for (team, budget) in shared.iter().take(NAMED_MAX) {
+        let (spent, limit, accounts) = (budget.spent, budget.budget_usd, budget.accounts);
+        let _ = write!(text, "\n  {spent:>12}  {} in {accounts} accounts, of {limit}", one_line(team, 60));
+    }
+    if let Some(more) = shared.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        let _ = write!(text, "\n  and {more} more");
+    }
 }
 
 fn write_rows(text: &mut String, heading: &str, rows: impl ExactSizeIterator<Item = (String, KnownSum<Amount>)>) {

@@ -11,7 +11,7 @@ use model::money::Amount;
 use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
 
 use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_no_team};
-use crate::budget::{Budget, BudgetRemainder, BudgetVerdict, observation_gap};
+use crate::budget::{Budget, BudgetRemainder, BudgetVerdict, CountedSpend, SharedBudget, observation_gap};
 
 /// The account in the table.
 pub(super) const ACCOUNT: &str = "(account)";
@@ -78,6 +78,9 @@ impl BudgetRow {
         facts.push(fact("budget", budget.budget_usd, unset));
         let figure = budget.spent().known().map_or_else(|| "unknown".to_owned(), |usd| usd.to_string());
         facts.push(BudgetFigure { label: "spent", figure, words: spent(budget, self.percent) });
+        if let Some(shared) = &budget.shared {
+            facts.push(BudgetFigure { label: "shared", figure: describe_others(shared), words: shared.describe() });
+        }
         if let Some(since) = budget.ledger_since {
             let words = format!(
                 "the ledger starts at {}: what stopped before is not in it",
@@ -111,6 +114,14 @@ impl BudgetRow {
             facts.push(fact("billed", Some(billed.usd), billed.describe()));
         }
         facts
+    }
+}
+
+/// Spend of the other accounts that counts for a shared budget.
+fn describe_others(shared: &SharedBudget) -> String {
+    match shared.counts {
+        CountedSpend::Sum => shared.others.known().map_or_else(|| "unknown".to_owned(), |usd| usd.to_string()),
+        CountedSpend::Own => "-".to_owned(),
     }
 }
 
@@ -153,7 +164,7 @@ fn describe_burn(budget: &Budget) -> String {
 }
 
 fn over_by(budget: &Budget) -> Option<Amount> {
-    let over = budget.spent_usd.saturating_sub(budget.budget_usd?);
+    let over = budget.counted_usd().saturating_sub(budget.budget_usd?);
     (over > Amount::ZERO).then_some(over)
 }
 
@@ -217,7 +228,8 @@ fn spent(budget: &Budget, percent: Option<u64>) -> String {
     let blind = budget
         .blind_since
         .map(|since| format!("and what ran after {} is not in it", since.strftime("%Y-%m-%d %H:%M UTC")));
-    joined([percent_of_budget(percent), uncertain, blind.unwrap_or_default()])
+    let with_others = if budget.counted_others() == Amount::ZERO { "" } else { "with the other accounts " };
+    joined([format!("{with_others}{}", percent_of_budget(percent)), uncertain, blind.unwrap_or_default()])
 }
 
 fn reserved(budget: &Budget) -> String {
@@ -260,6 +272,13 @@ impl BudgetOverview {
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
         (!reasons.is_empty()).then(|| format!("+ at least this much: {}", reasons.join("; ")))
+    }
+
+    /// Explains each budget that accounts share: its percentage is not of the spend beside it alone.
+    #[must_use]
+    pub fn shared_notes(&self) -> Vec<String> {
+        let shared = self.rows.iter().filter_map(|row| Some((row, row.budget.as_ref()?.shared.as_ref()?)));
+        shared.map(|(row, shared)| format!("{}: {}", row.name(), shared.describe())).collect()
     }
 
     /// Explains the unknown budgets, and the next step: one sentence for each reason.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use billing::budget::billed::{BilledDays, CostExplorerBill};
-use billing::budget::{Budget, BudgetHolder};
+use billing::budget::{Budget, BudgetHolder, BudgetSums};
 use billing::ledger::{CalendarMonth, InspectedInstance, Ledger, RegionObservation, SageMakerObservation};
 use billing::price;
 use billing::price::{PriceDocument, PriceQueries, PriceQuery};
@@ -29,7 +29,7 @@ use notify::{Event, Message};
 use plan::report::{RunRecord, RunUsage};
 use ports::{
     ActivityDocuments, AuditDocuments, BudgetCloud, BudgetDocuments, CallError, CallErrorKind, Cloud, ConfigLoadError,
-    Documents, Ec2Write, FiguresDocuments, LedgerDocuments, PriceCloud, StoreError, Versioned,
+    Documents, Ec2Write, FiguresDocuments, LedgerDocuments, NoHub, PriceCloud, StoreError, Versioned,
 };
 use report::{AccountFigures, Publisher};
 use serde::Serialize;
@@ -68,10 +68,11 @@ pub(super) fn beat(world: &RefCell<QuarterWorld>, now: i64, is_doubled: bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let gaps = runtime.block_on(async {
         if is_doubled {
-            let (one, other) = join(budgets::enforce(&one), budgets::enforce(&other)).await;
+            let (one, other) =
+                join(budgets::enforce(&one, None::<&NoHub>), budgets::enforce(&other, None::<&NoHub>)).await;
             [one.unwrap().gaps, other.unwrap().gaps].concat()
         } else {
-            budgets::enforce(&one).await.unwrap().gaps
+            budgets::enforce(&one, None::<&NoHub>).await.unwrap().gaps
         }
     });
     assert_eq!(gaps, [], "at {now}");
@@ -312,6 +313,10 @@ impl FiguresDocuments for Account<'_> {
     }
 
     async fn publish_figures(&self, _: Publisher, _: &AccountId, _: &AccountFigures) -> Result<(), StoreError> {
+        unreachable!("it has no hub")
+    }
+
+    async fn read_budget_sums(&self, _: &AccountId, _: &str) -> Result<Option<BudgetSums>, StoreError> {
         unreachable!("it has no hub")
     }
 }

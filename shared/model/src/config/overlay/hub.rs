@@ -1,6 +1,6 @@
 //! The configuration of an organization's hub: lines for every account, and lines for single ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use toml::Spanned;
@@ -8,7 +8,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::super::{Config, ConfigError, DOCUMENT};
 use super::lines::{Lines, is_key};
-use crate::document::{DocumentError, located};
+use crate::account::AccountId;
+use crate::document::{DocumentError, HUB_BUDGET_KEY, dotted, located};
+use crate::id::TeamName;
+
+const TEAMS: &str = "teams";
+const BUDGET: &str = "monthly_budget_usd";
 
 /// The section of single accounts.
 const ACCOUNTS: &str = "accounts";
@@ -16,11 +21,15 @@ const ACCOUNTS: &str = "accounts";
 /// The keys and sections that an account decides about itself.
 const DECIDES: &str = "decides";
 
-/// A hub's configuration: that of an account, and besides it `[accounts."<id>"]`.
+/// The most accounts that share budgets, of all budgets together: each is read and written in every beat of the hub's `enforce-budgets`.
+pub const SHARING_ACCOUNTS_MAX: usize = 200;
+
+/// A hub's configuration: that of an account, and besides it `[accounts."<id>"]`, and the accounts that a team's budget spans.
 #[derive(Debug, Clone)]
 pub struct HubConfig<'t> {
     pub(super) lines: Lines<'t>,
     accounts: BTreeMap<String, AccountLines<'t>>,
+    shared_budgets: BTreeMap<TeamName, BTreeSet<AccountId>>,
 }
 
 /// The hub's lines about one account.
@@ -38,8 +47,11 @@ impl<'t> HubConfig<'t> {
     pub fn read(text: &'t str) -> Result<Self, ConfigError> {
         let mut tree = DOCUMENT.parse(text)?;
         let accounts = take_accounts(text, &mut tree)?;
+        let shared_budgets = take_shared_budgets(text, &mut tree)?;
         DOCUMENT.read_table::<Config>(text, &tree, &[])?;
-        Ok(Self { lines: Lines::new(text, &tree), accounts })
+        let hub = Self { lines: Lines::new(text, &tree), accounts, shared_budgets };
+        hub.check_amounts(text)?;
+        Ok(hub)
     }
 
     /// Reads the hub's document from its bytes.
@@ -55,6 +67,57 @@ impl<'t> HubConfig<'t> {
         self.accounts.keys().map(String::as_str)
     }
 
+    /// The teams whose budget several accounts share, each with these accounts.
+    #[must_use]
+    pub const fn shared_budgets(&self) -> &BTreeMap<TeamName, BTreeSet<AccountId>> {
+        &self.shared_budgets
+    }
+
+    /// `true` for the path of a budget that this account shares with others.
+    pub(super) fn is_shared_budget(&self, account: &str, path: &[String]) -> bool {
+        let [teams, team, key] = path else { return false };
+        let accounts = self.shared_budgets.get(team.as_str()).filter(|_| teams == TEAMS && key == BUDGET);
+        accounts.is_some_and(|accounts| accounts.iter().any(|sharing| sharing.as_str() == account))
+    }
+
+    /// A shared budget has one amount, which all of its accounts have in common.
+    fn check_amounts(&self, text: &str) -> Result<(), DocumentError> {
+        for (team, accounts) in &self.shared_budgets {
+            let path = [TEAMS, team.as_str(), BUDGET].map(str::to_owned);
+            let key = dotted(path.iter().map(String::as_str));
+            let Some(line) = self.lines.values.get(&path[..]) else {
+                let number = self.lines.section(&path[..2]).unwrap_or(1);
+                let problem =
+                    format!("the accounts of `{HUB_BUDGET_KEY}` have no budget to share: write `{BUDGET}` beside it");
+                return Err(DocumentError { line: number, column: 1, key, problem });
+            };
+            let own_amount = |account: &AccountId| self.accounts.get(account.as_str())?.lines.number(&path);
+            let own_amounts = accounts.iter().filter_map(|account| Some((account, own_amount(account)?)));
+            if let Some((account, number)) = { own_amounts }.next() {
+                let problem = format!(
+                    "account {account} shares the budget of line {}, and a shared budget has one amount: remove this line, or the account \
+                     from `{HUB_BUDGET_KEY}`",
+                    line.number
+                );
+                return Err(DocumentError {
+                    line: number,
+                    column: 1,
+                    key: format!("{ACCOUNTS}.{account}.{key}"),
+                    problem,
+                });
+            }
+        }
+        let all: BTreeSet<&AccountId> = self.shared_budgets.values().flatten().collect();
+        if all.len() > SHARING_ACCOUNTS_MAX {
+            let problem = format!(
+                "{} accounts share budgets; {SHARING_ACCOUNTS_MAX} are the most, of all budgets together",
+                all.len()
+            );
+            return Err(located(text, 0, HUB_BUDGET_KEY, &problem));
+        }
+        Ok(())
+    }
+
     /// The lines for this account: its own ones count before those for all.
     pub(super) fn lines_for(&self, account: &str) -> Lines<'t> {
         let account_lines = self.accounts.get(account).map(|account| account.lines.clone());
@@ -65,6 +128,46 @@ impl<'t> HubConfig<'t> {
     pub(super) fn leaves(&self, account: &str, path: &[String]) -> bool {
         self.accounts.get(account).is_some_and(|account| account.decides.iter().any(|key| path.starts_with(key)))
     }
+}
+
+/// Takes the lists of accounts out of the sections of teams: they are no keys of an account's configuration.
+fn take_shared_budgets(
+    text: &str,
+    tree: &mut DeTable<'_>,
+) -> Result<BTreeMap<TeamName, BTreeSet<AccountId>>, DocumentError> {
+    let mut shared = BTreeMap::new();
+    let Some(DeValue::Table(teams)) = tree.get_mut(TEAMS).map(Spanned::get_mut) else { return Ok(shared) };
+    for (team, section) in teams {
+        let DeValue::Table(section) = section.get_mut() else { continue };
+        if let Some(list) = section.remove(HUB_BUDGET_KEY) {
+            let team = team.get_ref().as_ref();
+            let key = dotted([TEAMS, team, HUB_BUDGET_KEY].into_iter());
+            shared.insert(TeamName::new(team), read_sharing_accounts(text, &key, &list)?);
+        }
+    }
+    Ok(shared)
+}
+
+fn read_sharing_accounts(
+    text: &str,
+    key: &str,
+    list: &Spanned<DeValue<'_>>,
+) -> Result<BTreeSet<AccountId>, DocumentError> {
+    const LIST: &str = "write a list of the ids of at least two accounts, such as [\"111122223333\", \"444455556666\"]";
+    let wrong = |at: usize, problem: &str| located(text, at, key, problem);
+    let DeValue::Array(items) = list.get_ref() else { return Err(wrong(list.span().start, LIST)) };
+    let mut accounts = BTreeSet::new();
+    for item in items {
+        let DeValue::String(id) = item.get_ref() else { return Err(wrong(item.span().start, LIST)) };
+        let account = AccountId::parse(id).map_err(|problem| wrong(item.span().start, &problem.to_string()))?;
+        if !accounts.insert(account) {
+            return Err(wrong(item.span().start, &format!("{id} is in the list twice")));
+        }
+    }
+    if accounts.len() < 2 {
+        return Err(wrong(list.span().start, LIST));
+    }
+    Ok(accounts)
 }
 
 fn take_accounts<'t>(text: &'t str, tree: &mut DeTable<'t>) -> Result<BTreeMap<String, AccountLines<'t>>, ConfigError> {

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::account::AccountId;
 use crate::config::{OverBudget, Setting};
 use crate::id::TeamName;
 use crate::mode::Mode;
@@ -425,4 +426,74 @@ proptest! {
     fn any_text_is_a_hub_or_refused(text in "[\\[\\]a-z\"=.0-9\n ]{0,80}") {
         let _ = HubConfig::read(&text).map(|hub| Overlay::new(&hub, ACCOUNT, "").map(drop));
     }
+}
+
+const SHARED: &str =
+    "[teams.vision]\nmonthly_budget_usd = 900\nbudget_accounts = [\"123456789012\", \"444455556666\"]\n";
+
+fn hub_refusal(hub: &str) -> String {
+    HubConfig::read(hub).unwrap_err().to_string()
+}
+
+#[test]
+fn the_hub_names_the_accounts_that_share_a_budget() {
+    let found = overlay(SHARED, "");
+    let accounts = ["123456789012", "444455556666"].map(|id| AccountId::parse(id).unwrap());
+    let expect = BTreeMap::from([(TeamName::from("vision"), BTreeSet::from(accounts))]);
+    assert_eq!((found.config.shared_budgets, Config::default().shared_budgets), (expect, BTreeMap::new()));
+}
+
+#[test]
+fn a_shared_budget_has_the_hubs_amount_in_each_of_its_accounts() {
+    let own = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"";
+    let ignored =
+        "line 2, key `teams.vision.monthly_budget_usd`: 100 does not count, but 900: line 2 of the hub decides";
+    let in_force =
+        ["teams.vision.monthly_budget_usd = 900 # hub, line 2", "teams.vision.over_budget = \"stop\" # line 3"];
+    check(SHARED, own, &in_force, &[ignored]);
+    check(&format!("{SHARED}[accounts.\"123456789012\"]\ndecides = [\"teams.vision\"]"), own, &in_force, &[ignored]);
+    // An account that does not share it may have less.
+    let others = SHARED.replace("123456789012", "777788889999");
+    check(
+        &others,
+        own,
+        &["teams.vision.monthly_budget_usd = 100 # line 2", "teams.vision.over_budget = \"stop\" # line 3"],
+        &[],
+    );
+}
+
+#[test]
+fn a_list_of_accounts_is_refused_with_its_line() {
+    let list = |list: &str| {
+        let refused = hub_refusal(&format!("[teams.vision]\nmonthly_budget_usd = 9\nbudget_accounts = {list}"));
+        refused.strip_prefix("config/curfew.toml, line 3, column ").unwrap().to_owned()
+    };
+    let two = "key `teams.vision.budget_accounts`: write a list of the ids of at least two accounts, such as [\"111122223333\", \"444455556666\"]";
+    assert_eq!(list("3"), format!("19, {two}"));
+    assert_eq!(list("[\"111122223333\"]"), format!("19, {two}"));
+    assert_eq!(list("[111122223333]"), format!("20, {two}"));
+    assert!(list("[\"111122223333\", \"research\"]").ends_with("\"research\" is no id of an account: write 12 digits"));
+    assert!(list("[\"111122223333\", \"111122223333\"]").ends_with("111122223333 is in the list twice"));
+    let without = hub_refusal(&SHARED.replace("monthly_budget_usd = 900", "email = \"a@b.c\""));
+    assert!(
+        without.starts_with("config/curfew.toml, line 2") && without.contains("have no budget to share"),
+        "{without}"
+    );
+    let amount = hub_refusal(&format!("{SHARED}[accounts.\"444455556666\".teams.vision]\nmonthly_budget_usd = 5"));
+    assert!(
+        amount.starts_with("config/curfew.toml, line 5") && amount.contains("a shared budget has one amount"),
+        "{amount}"
+    );
+    let nested = hub_refusal("[accounts.\"444455556666\".teams.vision]\nbudget_accounts = []");
+    assert!(nested.contains("only the hub of the organization can let accounts share a budget"), "{nested}");
+    let many: Vec<String> = (0..=SHARING_ACCOUNTS_MAX).map(|number| format!("\"{number:012}\"")).collect();
+    let many = hub_refusal(&format!("[teams.a]\nmonthly_budget_usd = 1\nbudget_accounts = [{}]", many.join(", ")));
+    assert!(many.ends_with("201 accounts share budgets; 200 are the most, of all budgets together"), "{many}");
+}
+
+#[test]
+fn an_account_cannot_let_others_share_its_budget() {
+    let refused = Overlay::new(&HubConfig::read("").unwrap(), ACCOUNT, SHARED).unwrap_err();
+    assert_eq!(refused, Config::read(SHARED).unwrap_err());
+    assert!(refused.problem.starts_with("only the hub of the organization"), "{refused}");
 }

@@ -169,7 +169,14 @@ fn those_that_a_budget_may_stop() {
     };
     let team = |as_of: &str, verdict, spent| {
         let (spent, reserved) = (Amount::from_usd(spent), Amount::ZERO);
-        let status = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        let status = BudgetStatus {
+            verdict,
+            as_of: time(as_of),
+            month: "2026-09".to_owned(),
+            spent,
+            others: Amount::ZERO,
+            reserved,
+        };
         (BudgetHolder::Team("vision".into()), status)
     };
     let (lately, long_ago) = ("2026-09-01T11:45:00Z", "2026-09-01T10:45:00Z");

@@ -172,6 +172,19 @@ fn a_beat_publishes_its_budgets() {
 }
 
 #[test]
+fn a_team_that_shares_a_budget_is_named_whatever_it_spends() {
+    let many: Vec<TeamFigures> = (0..150).map(|number| team(&format!("team-{number}"), 9.0)).collect();
+    let teams: Vec<TeamFigures> = many.into_iter().chain([team("vision", 1.0)]).collect();
+    let names = |shared: &[&str]| {
+        let shared = shared.iter().map(|name| (*name).to_owned()).collect();
+        let published = figures(teams.clone()).bounded(&shared);
+        assert_eq!(published.teams.len(), TEAMS_MAX);
+        published.teams.iter().any(|row| row.team == "vision")
+    };
+    assert!(names(&["vision"]) && !names(&[]));
+}
+
+#[test]
 fn savings_and_waste_of_the_morning_stand_beside_newer_spend() {
     let daily_team = |name: &str, spent: f64, saved: f64| {
         let mut daily = team(name, spent);
@@ -199,7 +212,7 @@ proptest! {
     ) {
         let teams = names.iter().map(|name| team(name, spent)).collect::<Vec<_>>();
         let total: Amount = teams.iter().filter_map(|one| one.figures.spent.known()).sum();
-        let published = figures(teams).bounded();
+        let published = figures(teams).bounded(&BTreeSet::new());
         let kept: Amount = published.teams.iter().map(|one| one.figures).chain(published.other_teams.as_ref().map(|others| others.figures))
             .filter_map(|one| one.spent.known()).sum();
         prop_assert_eq!(kept, total);

@@ -53,7 +53,7 @@ fn published(account: &str, beat: Option<AccountFigures>) -> PublishedMonth {
 }
 
 fn report(published: Vec<PublishedMonth>) -> OrganizationReport {
-    OrganizationReport::new(&month(), at(NOW), published, [], Vec::new())
+    OrganizationReport::new(&month(), at(NOW), published, [], &BTreeMap::new(), Vec::new())
 }
 
 #[test]
@@ -98,7 +98,8 @@ fn a_silent_account_is_named_and_makes_every_sum_a_lower_bound() {
 #[test]
 fn an_account_without_figures_is_unknown_and_never_zero() {
     let silent = PublishedMonth { heard_before: Some(at("2026-10-31T23:45:00Z")), ..published(OTHER, None) };
-    let report = OrganizationReport::new(&month(), at(NOW), vec![silent], [id(THIRD), id(OTHER)], Vec::new());
+    let report =
+        OrganizationReport::new(&month(), at(NOW), vec![silent], [id(THIRD), id(OTHER)], &BTreeMap::new(), Vec::new());
     assert_eq!(report.sums.spent.known(), None);
     let rows: Vec<_> = report.accounts.iter().map(|row| (row.account.as_str(), row.heard_at, row.is_silent)).collect();
     assert_eq!(rows, [(OTHER, Some(at("2026-10-31T23:45:00Z")), true), (THIRD, None, true)]);
@@ -128,7 +129,7 @@ fn the_newest_spend_counts_once() {
 fn a_month_that_is_over_was_published_until_its_end() {
     let over = |as_of: &str| {
         let published = vec![published(ONE, Some(figures(as_of, &[("vision", 12.0)])))];
-        OrganizationReport::new(&month(), at("2026-12-09T12:00:00Z"), published, [], Vec::new())
+        OrganizationReport::new(&month(), at("2026-12-09T12:00:00Z"), published, [], &BTreeMap::new(), Vec::new())
     };
     assert_eq!(
         (over("2026-12-01T06:00:00Z").sums.spent, over("2026-11-30T23:45:00Z").sums.spent),
@@ -153,4 +154,32 @@ fn what_an_account_calls_itself_stays_text_and_changes_no_other_row() {
     }
     assert!(!mail.page.contains("<script>alert") && !mail.html.contains("<script>alert"));
     assert!(!mail.text.contains("https://evil") && !mail.html.contains("https://evil"));
+}
+
+#[test]
+fn a_budget_that_accounts_share_counts_once() {
+    let shared = |accounts: &[&str]| {
+        let accounts = accounts.iter().map(|account| id(account)).collect();
+        BTreeMap::from([(TeamName::from("vision"), BudgetOfAccounts { budget: Amount::from_usd(150.0), accounts })])
+    };
+    let beats = || {
+        let of = |spent: f64| Some(figures(NOW, &[("vision", spent)]));
+        vec![published(ONE, of(90.0)), published(OTHER, of(30.0)), published(THIRD, of(5.0))]
+    };
+    let report = |shared: &_, beats| OrganizationReport::new(&month(), at(NOW), beats, [], shared, Vec::new());
+    let found = report(&shared(&[ONE, OTHER]), beats());
+    let vision = &found.teams[0];
+    // The third account has a budget of its own.
+    assert_eq!((vision.sums.spent, vision.sums.budget), (sum(125.0, 0), Some(Amount::from_usd(250.0))));
+    let budget = vision.shared_budget.clone().unwrap();
+    assert_eq!((budget.budget_usd, budget.spent, budget.accounts), (Amount::from_usd(150.0), sum(120.0, 0), 2));
+    let line = "Budgets that accounts share:\n       $120.00  vision in 2 accounts, of $150.00";
+    assert!(organization_digest(&found).contains(line), "{}", organization_digest(&found));
+    assert!(render_organization_html(&found).contains("2 accounts share a budget of $150.00, and spent $120.00"));
+    // What is not known of one of them, the budget does not know; nobody spends on it, and it is named all the same.
+    let unknown = report(&shared(&[ONE, "999999999999"]), beats());
+    assert_eq!(unknown.teams[0].shared_budget.clone().unwrap().spent, sum(90.0, 1));
+    let nothing = report(&shared(&[ONE, OTHER]), Vec::new());
+    assert_eq!(nothing.teams[0].shared_budget.clone().unwrap().spent, sum(0.0, 2));
+    assert!(organization_digest(&nothing).contains("unknown  vision in 2 accounts, of $150.00"));
 }
