@@ -27,7 +27,7 @@ from runtime_api import Function, Invocation
 from .host import Host
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.1
 _OBJECTS = ("inbox/*.toml", "jobs/*/cancel.json", "jobs/*/extend.json")
 # The rule of template.yaml knows the first state of each end; the local AWS goes to the last at once.
 _STATES = ("running", "stopping", "stopped", "shutting-down", "terminated")

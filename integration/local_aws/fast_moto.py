@@ -1,11 +1,14 @@
 """Moto derives the names of each field anew for every answer, tries 20 transformations on it, validates its name, and lists the methods of
 a class for every call. Of each account it makes the key of KMS anew by which EBS encrypts. It draws the id of a request letter by letter, and
 tries a dozen expressions on the host of one to S3, five times. It writes XML by Python's generator of SAX events. Here all of that is remembered,
-left out or done at once: DescribeInstances takes less than half of the CPU time."""
+left out or done at once: DescribeInstances takes less than half of the CPU time. To list the versions of some objects it copies all objects of the bucket, with
+their content."""
 
 from __future__ import annotations
 
+import copy
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -15,6 +18,7 @@ from moto.core.serialize import AttributePickerContext, XFormedAttributePicker
 from moto.core.utils import MISSING, get_value
 from moto.kms import models as kms
 from moto.moto_api._internal import mock_random
+from moto.s3 import models as s3
 from moto.s3.responses import S3Response
 
 _moto_pick = XFormedAttributePicker.__call__
@@ -34,6 +38,8 @@ def apply() -> None:
     xmltodict.unparse = _unparse
     responses.gen_amzn_requestid_long = _request_id
     S3Response.subdomain_based_buckets = staticmethod(_has_bucket_in_host)
+    # Moto's models of S3 call deepcopy for lists of versions alone.
+    s3.copy = SimpleNamespace(copy=copy.copy, deepcopy=_listed)
 
 
 def _once(function: Any) -> Any:
@@ -75,6 +81,23 @@ def _has_bucket_in_host(request: Any) -> bool:
     if host not in _bucket_is_in_host:
         _bucket_is_in_host[host] = _moto_has_bucket_in_host(request)
     return _bucket_is_in_host[host]
+
+
+class _Listed(s3.FakeKey):
+    """A version in a list. It shares its content with the object, which alone closes that."""
+
+    def __del__(self) -> None:
+        pass
+
+
+def _listed(versions: list[Any]) -> list[Any]:
+    """The versions of an object, to which a list adds what it says of each."""
+    copies = []
+    for version in versions:
+        one = object.__new__(_Listed if isinstance(version, s3.FakeKey) else type(version))
+        one.__dict__.update(version.__dict__)
+        copies.append(one)
+    return copies
 
 
 class _NeedsGenerator(Exception):

@@ -86,7 +86,7 @@ class GangWorld:
             environment = self.account.environment(LAMBDA_TASK_ROOT=str(self._packaged))
             self.hosts = stack.enter_context(Hosts(self.aws, self.scratch / "hosts", self.hurry, are_wired=self._are_wired))
             self.clock = MovedClock()
-            self.control = stack.enter_context(Control(self.aws, environment, every=0.5, clock=self.clock))
+            self.control = stack.enter_context(Control(self.aws, environment, every=1.5, clock=self.clock))
             self._all = stack.pop_all()
         assert self.hosts.isolation == NAMESPACES
         return self

@@ -211,7 +211,7 @@ class Account:
         self.put("config/curfew.toml", text if isinstance(text, bytes) else text.encode())
 
     def put(self, key: str, body: bytes) -> None:
-        self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+        self.aws.put(BUCKET, key, body)
 
     def read(self, key: str) -> Any:
         found = self.aws.object(BUCKET, key)
@@ -219,8 +219,7 @@ class Account:
         return json.loads(found if found is not None else self.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read())
 
     def keys(self, prefix: str = "") -> list[str]:
-        listed = self.aws.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
-        return [one["Key"] for one in listed.get("Contents", [])]
+        return self.aws.keys(BUCKET, prefix)
 
     def gpu(
         self,

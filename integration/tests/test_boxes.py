@@ -104,7 +104,7 @@ def boxes(aws: LocalAws, tmp_path: Path) -> Iterator[Boxes]:
         hosts.have_disks(tmp_path / "disks")
         stack.enter_context(hosts)
         environment = account.environment(LAMBDA_TASK_ROOT=str(package(tmp_path / "package")))
-        control = stack.enter_context(Control(aws, environment, every=1.0, at_once=2))
+        control = stack.enter_context(Control(aws, environment, every=2.0, at_once=2))
         yield Boxes(account, hosts, control)
 
 
