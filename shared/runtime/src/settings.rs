@@ -5,6 +5,7 @@ use std::fmt;
 
 use model::channels::{MessageTopics, NotificationChannels};
 use model::fault::InvalidValue;
+use model::input_source::is_bucket_name;
 use model::mode::Mode;
 use model::partition::Partition;
 
@@ -142,18 +143,6 @@ fn reports_organization(value: Option<&str>, has_hub: bool) -> Result<bool, Inva
         ));
     }
     Ok(reports)
-}
-
-/// Amazon S3 user guide, "General purpose bucket naming rules".
-fn is_bucket_name(name: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = name.as_bytes();
-    (3..=63).contains(&bytes.len())
-        && bytes.iter().all(|byte| legal(*byte) || matches!(byte, b'.' | b'-'))
-        && bytes.first().copied().is_some_and(legal)
-        && bytes.last().copied().is_some_and(legal)
-        && !name.contains("..")
-        && name.parse::<std::net::Ipv4Addr>().is_err()
 }
 
 fn topic_arn(value: Option<&str>) -> Result<String, InvalidValue> {

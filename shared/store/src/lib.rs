@@ -10,6 +10,7 @@ mod budgets;
 mod checkpoints;
 mod config;
 mod document;
+mod home;
 mod hub_config;
 mod hub_figures;
 mod jobs;
