@@ -80,6 +80,15 @@ pub enum Standing {
     Unknown(String),
 }
 
+/// What a run has to know of the stack's standing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HomeStatus {
+    /// `true` if the run changes nothing: another stack may act.
+    pub is_standby: bool,
+    /// The problem that people have to know; always there on standby.
+    pub problem: Option<String>,
+}
+
 impl fmt::Display for StateBucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s3://{} in {}", self.bucket, self.region)
@@ -87,7 +96,9 @@ impl fmt::Display for StateBucket {
 }
 
 impl StateBucket {
-    fn check(&self) -> Result<(), InvalidValue> {
+    /// # Errors
+    /// If the name of the bucket or of the region is impossible.
+    pub fn check(&self) -> Result<(), InvalidValue> {
         if !is_bucket_name(&self.bucket) {
             return Err(InvalidValue::new(format!("{:?} is no name of a bucket", shortened(&self.bucket, 80))));
         }
@@ -178,6 +189,26 @@ impl HomeSettings {
     /// The stack that takes over from this one writes this one's name into its record.
     fn precedes(&self, record: &HomeRecord) -> bool {
         self.is_restored && record.stack != self.own && record.before.as_ref() != Some(&self.own)
+    }
+}
+
+impl Standing {
+    /// The reason why the stack changes nothing, as a sentence without a full stop; `None` if it acts.
+    #[must_use]
+    pub fn standby_reason(&self) -> Option<String> {
+        match self {
+            Self::Home => None,
+            Self::Replaced { by } => Some(format!(
+                "the stack of {} has taken over at {}, so this one changes nothing any more",
+                by.stack, by.since
+            )),
+            Self::TakingOver { until } => Some(format!(
+                "this stack has taken over, and acts from {until}: runs of the stack before may last until then"
+            )),
+            Self::Unknown(reason) => {
+                Some(format!("it is unknown which stack acts, so this one only observes: {reason}"))
+            }
+        }
     }
 }
 

@@ -147,6 +147,7 @@ impl Simulation {
             progress: &|_, _| (),
             halted: None,
             metrics: None,
+            home: model::home::HomeStatus::default(),
         }
     }
 
