@@ -7,6 +7,8 @@ and environment, in one account.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from earlier_runs import rfc3339
 from local_aws.client import REGION
 from moved_clock import IS_HERE
-from reaping import BUCKET, EUROPE, Account, Run, now
+from reaping import BUCKET, EUROPE, SUBSCRIBER, Account, Run, now
 
 COPY = "curfew-copy"
 HOME = "home.json"
@@ -33,13 +35,18 @@ class Stacks:
         self.account, self.aws = account, account.aws
         self.aws.client("s3", EUROPE).create_bucket(Bucket=COPY, CreateBucketConfiguration={"LocationConstraint": EUROPE})
         topic = self.aws.client("sns", EUROPE).create_topic(Name="restored")["TopicArn"]
-        account.subscribe(topic)
+        self.aws.client("sns", EUROPE).subscribe(TopicArn=topic, Protocol="email", Endpoint=SUBSCRIBER)
+        self.aws.confirm_subscription(SUBSCRIBER)
         self.restored = {"AWS_REGION": EUROPE, "AWS_DEFAULT_REGION": EUROPE, "CURFEW_BUCKET": COPY, "CURFEW_TOPIC_ARN": topic, "CURFEW_RESTORED": "yes"}
 
     def run(self, environment: dict[str, str], at: datetime, function: str = "reap-instances") -> Run:
         self.account.function = function
         self.account.restart(**environment)
-        return self.account.tick_at(at)
+        before = Counter(one["topic"] for one in self.aws.messages())
+        run = self.account.tick_at(at)
+        # Each topic has its own, one after the other.
+        new = [one for one in self.aws.messages() if (before.subtract([one["topic"]]) or before[one["topic"]]) < 0]
+        return replace(run, messages=new)
 
     def first(self, at: datetime, function: str = "reap-instances") -> Run:
         return self.run(FIRST, at, function)
@@ -160,7 +167,7 @@ ABSURD = {
 def test_an_absurd_record_never_acts_and_is_said(stacks: Stacks, bucket: str, body: bytes) -> None:
     stacks.write_record(bucket, body)
     stacks.account.configure(untagged={"grace": "0s"})
-    stacks.account.was_announced(stacks.account.untagged(), f"untagged stop {rfc3339(now() - timedelta(hours=1))}")
+    stacks.account.was_announced(stacks.account.untagged(), f"untagged=stop@{rfc3339(now() - timedelta(hours=1))}")
     run = stacks.first(now())
     assert run.ec2_writes == []
     [gap] = [one for one in run.gaps if HOME in one["error"]]

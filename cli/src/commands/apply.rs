@@ -53,7 +53,7 @@ pub(crate) struct Apply {
 impl Apply {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
-        if let Some(reason) = deployed.standby {
+        if let Some(reason) = &deployed.standby {
             return Err(CommandError::with(reason, "apply the plan of the stack that acts (docs/region.md)"));
         }
         let record = find(context, &deployed, &self.plan).await?;
