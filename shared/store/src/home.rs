@@ -29,12 +29,12 @@ impl Store {
     /// Store of a stack that may have another one beside it. `writes`: the caller takes over, where that is to be done.
     #[must_use]
     pub fn knowing_home(self, config: &SdkConfig, settings: HomeSettings, writes: bool) -> Self {
-        Self { home: Some(HomeAccess { settings, config: config.clone(), writes }), ..self }
+        Self { home: Some(Box::new(HomeAccess { settings, config: config.clone(), writes })), ..self }
     }
 
     /// What this stack may do, and a problem that people have to know though it acts; `None` without a call if no other stack can exist.
     pub async fn read_standing(&self, now: Timestamp) -> Option<(Standing, Option<String>)> {
-        let HomeAccess { settings, writes, .. } = self.home.as_ref()?;
+        let HomeAccess { settings, writes, .. } = self.home.as_deref()?;
         let replica = async {
             match &settings.replica {
                 Some(replica) => Some(read_in_time(&self.beside(replica)?).await.map(|read| read.value)),

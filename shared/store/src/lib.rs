@@ -63,7 +63,7 @@ pub struct Store {
     /// The configuration of the organization's hub; `None`: the account's own counts alone.
     hub_config: Option<HubConfigAccess>,
     /// `None`: no other stack can exist.
-    home: Option<HomeAccess>,
+    home: Option<Box<HomeAccess>>,
 }
 
 impl Store {
