@@ -170,7 +170,7 @@ RELEASE_PROGRAM = PYTHONPATH=deploy $(VENV_LINT)/bin/python -m release
 
 template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
-	for beside in deploy/*.yaml deploy/organization/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
+	for beside in deploy/*.yaml deploy/organization/*.yaml deploy/replica/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
 	$(RELEASE_PROGRAM) template --out target/packaged
 	$(VENV_LINT)/bin/cfn-lint --include-checks I --template target/packaged/curfew.json
@@ -280,6 +280,7 @@ deploy: ## Check, build and deploy: make deploy [ARCHITECTURE=arm64] [ARGS="--gu
 	@test "$(PREFLIGHT)" = no || $(MAKE) preflight || { \
 		echo "If you know that a check is wrong, as with a policy whose conditions IAM's simulator cannot know: make deploy PREFLIGHT=no" >&2; exit 1; }
 	@$(MAKE) build
+	@$(VENV_LINT)/bin/python deploy/restore.py -- $(ARGS)
 	SAM_CLI_TELEMETRY=0 $(VENV_LINT)/bin/sam deploy --parameter-overrides Architecture=$(ARCHITECTURE) $(ARGS)
 
 release: $(VENV_LINT)/.installed $(VENV_BUILD)/.installed ## Build what a tag publishes, in target/release-artifacts: make release [ARGS="stack"] (release: an hour and more)

@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON_MIN = (3, 11)
-JOB_ROLE = "curfew-job"
+JOB_ROLE, RESTORED_JOB_ROLE = "curfew-job", "curfew-restored-job"
 DEPLOYER_POLICY = "deploy/policies/deployer.json"
 SECONDS_TO_CONNECT, SECONDS_TO_ANSWER = 5, 15
 # CloudFormation calls other services in the name of its caller (IAM user guide, "AWS global condition context keys").
@@ -178,14 +178,20 @@ def is_denied(error: Exception) -> bool:
     return "AccessDenied" in code_of(error) or "Unauthorized" in code_of(error)
 
 
-def check_account(arguments: Iterable[str]) -> Iterator[Finding]:
+def settings_of(wanted: Deployment) -> tuple[Any, str | None]:
+    """The session and the region of a deployment."""
     import botocore.session
+
+    session = botocore.session.Session(profile=wanted.profile)
+    return session, wanted.region or session.get_config_variable("region")
+
+
+def check_account(arguments: Iterable[str]) -> Iterator[Finding]:
     from botocore.exceptions import ProfileNotFound
 
     wanted = Deployment.read(arguments)
-    session = botocore.session.Session(profile=wanted.profile)
     try:
-        region = wanted.region or session.get_config_variable("region")
+        session, region = settings_of(wanted)
         partitions = session.get_available_partitions()
     except ProfileNotFound as error:
         yield failed(f"{error}.", "Run: aws configure list-profiles, and export AWS_PROFILE=NAME")
@@ -268,16 +274,20 @@ def check_other_stack(account: Account, wanted: Deployment) -> Finding:
     """Looks for a stack elsewhere in the account before a first deployment, which CloudFormation would refuse."""
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
+    restored = wanted.parameters.get("RestoreFrom")
     first = f"There is no stack {wanted.stack} in {account.region}: this is the first deployment"
+    if restored:  # beside the stack that it replaces
+        first = f"There is no stack {wanted.stack} in {account.region}: it takes over with the bucket {restored}"
+    role = RESTORED_JOB_ROLE if restored else JOB_ROLE
     try:
-        account.iam.get_role(RoleName=JOB_ROLE)
+        account.iam.get_role(RoleName=role)
     except ClientError as error:
         if code_of(error) == "NoSuchEntity":
             return ok(first)
         return unknown(f"{first}, unless the account has one in another region: {error}")
     except (BotoCoreError, HTTPClientError) as error:
         return unknown(f"{first}, unless the account has one in another region: {error}")
-    return failed(f"The account has a stack of Curfew elsewhere, whose role is {JOB_ROLE}; a second one is refused. Deploy to its region, under its name.", FIND_STACK)
+    return failed(f"The account has a stack of Curfew elsewhere, whose role is {role}; a second one is refused. Deploy to its region, under its name.", FIND_STACK)
 
 
 def check_version(wanted: Deployment, status: str, deployed: str | None) -> Iterator[Finding]:

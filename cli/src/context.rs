@@ -7,11 +7,12 @@ use billing::budget::BudgetMonth;
 use billing::ledger::CalendarMonth;
 use billing::price::{PriceBook, PriceDocument};
 use cloud::Aws;
-use cloud::operator::{ConnectionError, ConnectionOptions, Deployment, deployment, has_profile};
+use cloud::operator::{ConnectionError, ConnectionOptions, Deployment, deployment, has_profile, read_stack};
 use jiff::Timestamp;
 use model::channels::{MessageTopics, account_of_topic};
 use model::config::Config;
 use model::foreign_text::shell_word;
+use model::home::{HomeSettings, StateBucket};
 use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
@@ -42,7 +43,14 @@ pub(crate) struct DeployedResources {
     pub(crate) topics: Option<MessageTopics>,
     /// `CURFEW_CHAT_TOPIC_ARN`, or the stack's.
     pub(crate) chat_topic_arn: Option<String>,
+    /// The copy of the state bucket in a second region.
+    pub(crate) replica: Option<StateBucket>,
+    /// The reason why the stack changes nothing, if another stack may act.
+    pub(crate) standby: Option<String>,
 }
+
+/// The policy that a stack makes beside which another one can exist, and no other.
+const HOME_POLICY: &str = "KnowHome";
 
 /// The policy that a stack with a hub makes, and no other: it tells that there is one without a further call.
 const HUB_POLICY: &str = "ReadHub";
@@ -158,7 +166,35 @@ impl CommandContext {
         }
         let Some(stack) = self.stack().await? else { return Ok(None) };
         let topic_arn = topic_arn.clone().unwrap_or(stack.topic_arn);
-        Ok(Some(self.deployed_resources(stack.bucket, Some(topic_arn), &stack.made)))
+        let deployed = self.deployed_resources(stack.bucket, Some(topic_arn), &stack.made);
+        if !stack.made.contains_key(HOME_POLICY) {
+            return Ok(Some(deployed));
+        }
+        Ok(Some(Box::pin(self.with_standing(deployed)).await))
+    }
+
+    /// Reads which stack acts, and warns if it is not this one.
+    async fn with_standing(&self, deployed: DeployedResources) -> DeployedResources {
+        // A member of a team may not describe the stack, and has no need to know.
+        let Ok(stack) = read_stack(&self.aws, &self.global.stack).await else { return deployed };
+        let value = |name: &str| {
+            let parameters = stack.as_ref().map(|stack| &stack.parameters)?;
+            parameters.get(name).filter(|value| !value.is_empty())
+        };
+        let replica = value("ReplicaBucket").zip(value("ReplicaRegion"));
+        let replica = replica
+            .map(|(bucket, region)| StateBucket { bucket: bucket.clone(), region: Region::from(region.as_str()) })
+            .filter(|replica| replica.check().is_ok());
+        let own = StateBucket { bucket: deployed.bucket.clone(), region: self.aws.home().clone() };
+        let is_restored = value("RestoreFrom").is_some();
+        let settings = HomeSettings { own, replica: replica.clone(), is_restored };
+        let store = deployed.store.knowing_home(self.aws.sdk_config(), settings, false);
+        let standing = store.read_standing(self.now).await;
+        let standby = standing.and_then(|(standing, _)| standing.standby_reason());
+        if let Some(reason) = &standby {
+            screen::warn(reason);
+        }
+        DeployedResources { store, replica, standby, ..deployed }
     }
 
     /// The GPU instances in the regions that the configuration leaves out, which no run sees. Regions that do not answer are left out here as
@@ -203,7 +239,7 @@ impl CommandContext {
         let account = topic("CURFEW_ACCOUNT_TOPIC_ARN", "AccountTopic");
         let topics = topic_arn.map(|teams| MessageTopics { teams, account });
         let chat_topic_arn = topic("CURFEW_CHAT_TOPIC_ARN", "ChatTopic");
-        DeployedResources { store, bucket, topics, chat_topic_arn }
+        DeployedResources { store, bucket, topics, chat_topic_arn, replica: None, standby: None }
     }
 
     /// Prices: the live ones of a deployment and of the user's cache, if there are any.

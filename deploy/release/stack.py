@@ -14,7 +14,7 @@ from .version import ROOT, ReleaseError, read_version
 
 ARCHITECTURES = ("x86_64", "arm64")
 # What `curfew.json` does not contain.
-_TEMPLATES = ("deploy/forwarder.yaml", "deploy/reply-url.yaml", "deploy/organization/hub.yaml", "deploy/organization/rollout.yaml")
+_TEMPLATES = ("deploy/forwarder.yaml", "deploy/reply-url.yaml", "deploy/organization/hub.yaml", "deploy/replica/replica.yaml", "deploy/organization/rollout.yaml")
 
 
 def build_function(logical_id: str, architecture: str, folder: Path, settings: BuildSettings) -> dict[str, Path]:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import botocore.session
+import botocore.validate
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, UnauthorizedSSOTokenError
 
@@ -29,6 +30,10 @@ assert _spec is not None and _spec.loader is not None
 preflight: Any = importlib.util.module_from_spec(_spec)
 sys.modules["preflight"] = preflight
 _spec.loader.exec_module(preflight)
+_spec = importlib.util.spec_from_file_location("restore", PREFLIGHT.with_name("restore.py"))
+assert _spec is not None and _spec.loader is not None
+restore: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(restore)
 
 
 def run(*words: str, **environment: str | Path) -> subprocess.CompletedProcess[str]:
@@ -191,6 +196,104 @@ def test_a_second_stack_is_reported_before_the_build(account: Account) -> None:
     assert (result.returncode, states(result)[1]) == (0, "unknown")
 
 
+def test_a_restored_stack_may_stand_beside_the_first(account: Account) -> None:
+    iam = account.aws.client("iam")
+    iam.create_role(RoleName="curfew-job", AssumeRolePolicyDocument="{}")
+    result = in_account(account, "RestoreFrom=copy")
+    assert result.returncode == 0 and "it takes over with the bucket copy" in result.stdout
+    iam.create_role(RoleName="curfew-restored-job", AssumeRolePolicyDocument="{}")
+    result = in_account(account, "RestoreFrom=copy")
+    assert result.returncode == 1 and "whose role is curfew-restored-job" in result.stdout
+
+
+class Stacks:
+    """CloudFormation as `restore` calls it: each request is checked by botocore's own model, and changes the stacks as AWS would."""
+
+    def __init__(self, **buckets: tuple[str, str]) -> None:
+        # Of each stack the logical and the physical id of its bucket.
+        self.stacks = {name: ("CREATE_COMPLETE", *bucket) for name, bucket in buckets.items()}
+        self.calls: list[str] = []
+        self.real = botocore.session.get_session().create_client("cloudformation", "us-west-2", aws_access_key_id="a", aws_secret_access_key="b")
+        self.exceptions = self.real.exceptions
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**given: Any) -> Any:
+            operation = self.real.meta.service_model.operation_model(self.real.meta.method_to_api_mapping[name])
+            report = botocore.validate.ParamValidator().validate(given, operation.input_shape)
+            assert not report.has_errors(), report.generate_report()
+            self.calls.append(name)
+            return getattr(self, f"_{name}")(**given)
+
+        return call
+
+    def get_waiter(self, name: str) -> Any:
+        assert name in self.real.waiter_names
+        return SimpleNamespace(wait=lambda **_: self.calls.append(name))
+
+    def _missing(self, name: str) -> ClientError:
+        return self.exceptions.ClientError({"Error": {"Code": "ValidationError", "Message": f"Stack with id {name} does not exist"}}, "DescribeStacks")
+
+    def _describe_stacks(self, StackName: str) -> Any:
+        if StackName not in self.stacks:
+            raise self._missing(StackName)
+        return {"Stacks": [{"StackStatus": self.stacks[StackName][0]}]}
+
+    def _describe_stack_resources(self, **given: str) -> Any:
+        found = [
+            {"StackName": name, "LogicalResourceId": logical, "PhysicalResourceId": physical}
+            for name, (_, logical, physical) in self.stacks.items()
+            if given.get("StackName") == name or given.get("PhysicalResourceId") == physical
+        ]
+        if not found:
+            raise self._missing(str(given))
+        return {"StackResources": found}
+
+    def _delete_stack(self, StackName: str) -> None:
+        del self.stacks[StackName]
+
+    def _delete_change_set(self, **_: str) -> None:
+        pass
+
+    def _create_change_set(self, StackName: str, ChangeSetType: str, TemplateBody: str, ResourcesToImport: list[Any], **_: str) -> None:
+        (made,) = json.loads(TemplateBody)["Resources"].items()
+        (imported,) = ResourcesToImport
+        assert ChangeSetType == "IMPORT" and made[0] == imported["LogicalResourceId"] == "StateBucket" and "DeletionPolicy" in made[1]
+        bucket = imported["ResourceIdentifier"]["BucketName"]
+        # A resource of another stack cannot be imported.
+        assert all(physical != bucket for _, _, physical in self.stacks.values())
+        self.stacks[StackName] = ("REVIEW_IN_PROGRESS", "StateBucket", bucket)
+
+    def _execute_change_set(self, StackName: str, **_: str) -> None:
+        self.stacks[StackName] = ("IMPORT_COMPLETE", *self.stacks[StackName][1:])
+
+
+def test_a_copy_becomes_the_state_bucket_of_a_new_stack() -> None:
+    stacks = Stacks(**{"curfew-replica": ("ReplicaBucket", "copy"), "theirs": ("ReplicaBucket", "other")})
+    said: list[str] = []
+    restore.restore(stacks, "curfew", "copy", said.append)
+    assert stacks.stacks == {"theirs": ("CREATE_COMPLETE", "ReplicaBucket", "other"), "curfew": ("IMPORT_COMPLETE", "StateBucket", "copy")}
+    assert [call for call in stacks.calls if "_stack" not in call or "complete" in call][:1] == ["stack_delete_complete"]
+    # The same command again, after whatever failed behind it.
+    before = dict(stacks.stacks)
+    restore.restore(stacks, "curfew", "copy", said.append)
+    assert stacks.stacks == before and said[-1] == "The stack curfew has the bucket copy already"
+
+
+def test_an_import_that_was_cut_off_is_repeated() -> None:
+    stacks = Stacks()
+    stacks.stacks["curfew"] = ("REVIEW_IN_PROGRESS", "StateBucket", "none yet")
+    restore.restore(stacks, "curfew", "copy", lambda _: None)
+    assert stacks.stacks == {"curfew": ("IMPORT_COMPLETE", "StateBucket", "copy")} and "delete_change_set" in stacks.calls
+
+
+def test_the_bucket_of_a_living_stack_is_never_taken() -> None:
+    stacks = Stacks(curfew=("StateBucket", "state"))
+    for stack, bucket in (("curfew", "copy"), ("second", "state")):
+        with pytest.raises(restore.NotRestored):
+            restore.restore(stacks, stack, bucket, lambda _: None)
+    assert stacks.stacks == {"curfew": ("CREATE_COMPLETE", "StateBucket", "state")} and "delete_stack" not in stacks.calls
+
+
 def test_an_existing_stack_is_reported_with_both_versions(account: Account) -> None:
     account.aws.put_stack("curfew", {"StateBucket": ("AWS::S3::Bucket", "state")})
     result = in_account(account)
@@ -324,7 +427,7 @@ MADE = {
     "AWS::Logs::LogGroup": ("logs:us-east-1:{account}:log-group:/aws/lambda/curfew-run-jobs", "logs:CreateLogGroup logs:PutRetentionPolicy logs:DeleteLogGroup"),
     "AWS::S3::Bucket": (
         "s3:::curfew-statebucket-1",
-        "s3:CreateBucket s3:PutLifecycleConfiguration s3:PutBucketVersioning s3:PutBucketNotification s3:PutBucketOwnershipControls s3:PutEncryptionConfiguration s3:PutBucketPublicAccessBlock",
+        "s3:CreateBucket s3:PutLifecycleConfiguration s3:PutBucketVersioning s3:PutBucketNotification s3:PutBucketOwnershipControls s3:PutEncryptionConfiguration s3:PutBucketPublicAccessBlock s3:PutReplicationConfiguration",
     ),
     "AWS::S3::BucketPolicy": ("s3:::curfew-statebucket-1", "s3:PutBucketPolicy s3:DeleteBucketPolicy"),
     "AWS::SNS::Subscription": ("sns:us-east-1:{account}:curfew-Topic-1", "sns:Subscribe sns:Unsubscribe"),
@@ -347,12 +450,12 @@ def may_deploy(action: str, resource: str, context: dict[str, str | list[str]]) 
 
 
 def test_a_deployer_may_make_all_that_the_templates_have() -> None:
-    files = ("template.yaml", "deploy/team-role.yaml", "deploy/forwarder.yaml", "deploy/reply-url.yaml")
+    files = ("template.yaml", "deploy/team-role.yaml", "deploy/forwarder.yaml", "deploy/reply-url.yaml", "deploy/replica/replica.yaml")
     assert {one["Type"] for file in files for one in template(REPOSITORY / file)["Resources"].values()} == set(MADE)
     for resource, actions in MADE.values():
         for action in actions.split():
             assert may_deploy(action, f"arn:aws:{resource.format(account=ACCOUNT)}", BY_STACK), action
-    for service in ("lambda", "ec2", "events"):
+    for service in ("lambda", "ec2", "events", "s3"):
         passing: dict[str, str | list[str]] = {"iam:PassedToService": f"{service}.amazonaws.com"}
         assert may_deploy("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/curfew/curfew-job-vision", passing)
 
@@ -393,6 +496,8 @@ NAMES = {
     "PutEncryptionConfiguration": "PutBucketEncryption",
     "GetLifecycleConfiguration": "GetBucketLifecycleConfiguration",
     "PutLifecycleConfiguration": "PutBucketLifecycleConfiguration",
+    "GetReplicationConfiguration": "GetBucketReplication",
+    "PutReplicationConfiguration": "PutBucketReplication",
     "PutBucketNotification": "PutBucketNotificationConfiguration",
     "PutBucketPublicAccessBlock": "PutPublicAccessBlock",
 }

@@ -268,7 +268,7 @@ def test_a_stack_is_laid_out_as_its_bucket(tmp_path: Path) -> None:
     folder = tmp_path / f"curfew-{VERSION}-stack" / "curfew" / VERSION
     names = [path.parent.name for path in REPOSITORY.glob("functions/*/Cargo.toml")]
     zips = {f"{name}-{architecture}.zip" for name in names for architecture in ("x86_64", "arm64")}
-    assert {path.name for path in folder.iterdir()} == {"curfew.json", "forwarder.yaml", "reply-url.yaml", "hub.yaml", "rollout.yaml", *zips}
+    assert {path.name for path in folder.iterdir()} == {"curfew.json", "forwarder.yaml", "reply-url.yaml", "hub.yaml", "rollout.yaml", "replica.yaml", *zips}
     with zipfile.ZipFile(folder / "run-jobs-arm64.zip") as package:
         assert package.namelist() == ["agent-arm64", "bootstrap"] and package.read("bootstrap") == b"build-RunJobs\n"
 

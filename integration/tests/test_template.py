@@ -217,6 +217,9 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "CURFEW_EVENT_BUS": {"Ref": "EventBus"},
         "CURFEW_REPLY_URL": {"Fn::If": ["HasReplyLinks", {"Ref": "ReplyUrl"}, ""]},
         "CURFEW_HUB_BUCKET": {"Ref": "HubBucket"},
+        "CURFEW_REPLICA_BUCKET": {"Ref": "ReplicaBucket"},
+        "CURFEW_REPLICA_REGION": {"Ref": "ReplicaRegion"},
+        "CURFEW_RESTORED": {"Fn::If": ["IsRestored", "yes", "no"]},
         "CURFEW_MODE": {"Ref": "Mode"},
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
@@ -573,11 +576,15 @@ def test_other_regions_send_home_what_wakes_jobs() -> None:
 
 def test_a_role_for_one_team_is_the_common_one_but_for_its_prefixes() -> None:
     common = resources()["JobRole"]["Properties"]
-    of_team = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
+    of_one = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]
+    of_team = of_one["JobRole"]["Properties"]
     for key in ("Path", "AssumeRolePolicyDocument"):
         assert common[key] == of_team[key]
     # Only a team is granted inputs.
-    of_both = [one for one in statements_of_role(of_team) if one.sid not in ("ReadInputs", "ListInputs")]
+    in_copy = of_one["ReachReplica"]["Properties"]
+    assert in_copy["Roles"] == [{"Ref": "JobRole"}] and resources()["ReachReplica"]["Condition"] == of_one["ReachReplica"]["Condition"]
+    with_copy = {**of_team, "Policies": [*of_team["Policies"], in_copy]}
+    of_both = [one for one in statements_of_role(with_copy) if one.sid not in ("ReadInputs", "ListInputs")]
     pairs = list(zip(statements_of_role(common), of_both, strict=True))
     for one, other in pairs:
         assert (one.sid, one.effect, one.actions) == (other.sid, other.effect, other.actions)
@@ -587,7 +594,7 @@ def test_a_role_for_one_team_is_the_common_one_but_for_its_prefixes() -> None:
 
 def test_launches_find_the_profile_by_its_name() -> None:
     (profile,) = resources("AWS::IAM::InstanceProfile").values()
-    assert profile["Properties"]["InstanceProfileName"] == "curfew-job"
+    assert profile["Properties"]["InstanceProfileName"] == {"Fn::If": ["IsRestored", "curfew-restored-job", "curfew-job"]}
     assert profile["Properties"]["Roles"] == [{"Ref": "JobRole"}]
     # Only what is under this path may be given to machines.
     assert resources()["JobRole"]["Properties"]["Path"] == {"Fn::Sub": "${RolePath}curfew/"}

@@ -69,6 +69,7 @@ def parameters(region: str) -> dict[str, Any]:
         "ChatTopic": arn("sns", f"{STACK}-ChatTopic-0123456789AB"),
         "EventBus": "b" * 64,
         "HubBucket": "h" * 63,
+        "ReplicaBucket": "r" * 63,
         "ReportSender": "monthly-reports@machine-learning.example.com",
         "Domain": "machine-learning.example.com",
         "VolumeKeyArns": filled(lambda number: arn("kms", f"key/{number:08x}-0123-4567-89ab-0123456789ab")),
@@ -239,8 +240,14 @@ def test_a_second_stack_is_refused_by_a_name_that_says_why() -> None:
     }
     fixed = {name for name, value in named.items() if "${AWS::StackName}" not in str(value)}
     # Names of IAM are unique in the account, whatever their path; of anything else they would be in a region alone.
-    assert fixed == {GUARD, "JobRole", "JobProfile"}
-    assert named[GUARD] == "only-one-curfew-stack-per-account"
+    assert fixed == {GUARD, "JobRole", "JobProfile", "ReapInstancesRole", "StateBucket"}
+    # A restored stack stands beside the one that it replaces.
+    assert named[GUARD] == {"Fn::If": ["IsRestored", "only-one-restored-curfew-stack-per-account", "only-one-curfew-stack-per-account"]}
+    for name, value in named.items():
+        if name in fixed:
+            condition, restored, other = value["Fn::If"]
+            assert condition == "IsRestored" and restored != other, name
+    assert named["ReapInstancesRole"]["Fn::If"][2] == named["StateBucket"]["Fn::If"][2] == NO_VALUE
     # Whichever fails first is the error that people read.
     assert all(GUARD in waits_for(name) for name in fixed - {GUARD})
 

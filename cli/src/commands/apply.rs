@@ -53,6 +53,9 @@ pub(crate) struct Apply {
 impl Apply {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
+        if let Some(reason) = &deployed.standby {
+            return Err(CommandError::with(reason, "apply the plan of the stack that acts (docs/region.md)"));
+        }
         let record = find(context, &deployed, &self.plan).await?;
         let items = self.items(&record)?;
         if items.is_empty() {

@@ -79,7 +79,7 @@ impl Doctor {
         );
         let mut sections = vec![
             versions,
-            deployment::runs(context, &stack, &last),
+            deployment::runs(context, &deployed, &stack, &last),
             alarms,
             subscriptions,
             channels,

@@ -20,7 +20,10 @@ fn main() -> ExitCode {
 
 async fn enforce(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
+        Ok(run) => run,
+        Err(answer) => return answer,
+    };
     let report = Box::pin(budgets::enforce(&run, clients.reported_hub())).await?;
     InvocationResponse::from_report(&report)
 }

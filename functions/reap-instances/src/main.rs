@@ -15,7 +15,10 @@ fn main() -> ExitCode {
 
 async fn reap(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
     let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
+        Ok(run) => run,
+        Err(answer) => return answer,
+    };
     let report = instances::plan(&run).await?.carry_out(&run).await;
     InvocationResponse::from_report(&report)
 }

@@ -22,6 +22,7 @@ pub(crate) enum LinkError {
     NotFound,
     Over,
     Failed,
+    Standby,
 }
 
 impl LinkError {
@@ -30,6 +31,7 @@ impl LinkError {
             Self::NotFound => ErrorPage::NotFound,
             Self::Over => ErrorPage::Over,
             Self::Failed => ErrorPage::Failed,
+            Self::Standby => ErrorPage::Standby,
         }
     }
 }
@@ -98,6 +100,11 @@ impl OpenLink {
     /// Carries an offer out. The use of the link is written before, over the version that was read: a link acts at most once.
     pub(crate) async fn carry_out(self, clients: &Clients, offer: &ReplyOffer, from: String) -> Result<(), LinkError> {
         let (choice, at) = (offer.choice.as_str().to_owned(), self.terms.now);
+        let standing = Box::pin(clients.store.read_standing(self.terms.now)).await;
+        if let Some(reason) = standing.and_then(|(standing, _)| standing.standby_reason()) {
+            tracing::warn!("{reason}");
+            return Err(LinkError::Standby);
+        }
         let Self { link, hash, etag, seen, .. } = self;
         let (name, team) = (link.name(), &link.sent_to().team);
         tracing::info!(resource = name, team, choice, from, "a link is used");

@@ -35,9 +35,13 @@ struct Clients {
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Reply],
-        async |FunctionSettings { bucket, mode, .. }| {
+        async |FunctionSettings { bucket, mode, home, .. }| {
             let aws = Aws::connect().await;
             let store = Store::new(aws.sdk_config(), bucket);
+            let store = match home {
+                Some(home) => store.knowing_home(aws.sdk_config(), home, false),
+                None => store,
+            };
             Clients { aws, store, mode }
         },
         answer,

@@ -37,7 +37,10 @@ async fn reconcile(
     invocation: Invocation,
 ) -> Result<InvocationResponse, Failure> {
     let Invocation { event, run: id, now, deadline, clock } = invocation;
-    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
+        Ok(run) => run,
+        Err(answer) => return answer,
+    };
     let arrivals = arrivals(&event);
     let report = jobs::reconcile(&run, setup, hint(event), arrivals).await?;
     Ok(InvocationResponse::from_value(&report.response())?)

@@ -45,7 +45,7 @@ use ports::{
 };
 use report::AccountMetrics;
 
-use crate::run::hub_gap;
+use crate::run::{home_gap, hub_gap};
 use crate::{RESERVE, Run, answer_timeout, catch_bug, prices};
 
 pub use agents::AgentBinaries;
@@ -123,6 +123,9 @@ pub enum ReconcileError {
     /// An arrival was not recorded. The queue brings the events back.
     #[error("an arrival was not recorded for the triggers, so its event is tried again: {0}")]
     Arrivals(StoreError),
+    /// Another stack may act. The queue brings the events back.
+    #[error("an arrival was not recorded for the triggers, so its event is tried again: {0}")]
+    Standby(String),
 }
 
 /// The state of one run.
@@ -292,8 +295,16 @@ pub async fn reconcile(
         box_takes: tokio::sync::Mutex::default(),
         findings: Mutex::default(),
     };
-    for gap in subscription_gap.into_iter().chain(hub_gap(&hub, run.cloud.home(), run.function)) {
+    let home = run.cloud.home();
+    let stack_gap = home_gap(&run.home, home, run.function);
+    for gap in subscription_gap.into_iter().chain(hub_gap(&hub, home, run.function)).chain(stack_gap) {
         jobs.gap(gap);
+    }
+    if let Some(reason) = run.standby_reason() {
+        if !arrivals.is_empty() {
+            return Err(ReconcileError::Standby(reason.to_owned()));
+        }
+        return Ok(Box::pin(jobs.notify_and_record(empty_report(run), Vec::new(), hint == EventHint::All)).await);
     }
     Box::pin(jobs.judge_written(&triggers)).await;
     // Before the inbox is read: what they put there is accepted in this run.
@@ -309,18 +320,23 @@ pub async fn reconcile(
         Box::pin(jobs.delete_left_groups(&worked)).await;
     }
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
-    let report = JobsReport {
+    let report = JobsReport { seen, steps, ..empty_report(run) };
+    let report = Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await;
+    recorded.map(|()| report).map_err(ReconcileError::Arrivals)
+}
+
+/// The report of a run that did nothing.
+fn empty_report<C, D>(run: &Run<'_, C, D>) -> JobsReport {
+    JobsReport {
         function: run.function,
         run: run.id.clone(),
         at: run.now,
         mode: run.mode,
-        seen,
-        steps,
+        seen: 0,
+        steps: Vec::new(),
         gaps: Vec::new(),
         usage: RunUsage::default(),
-    };
-    let report = Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await;
-    recorded.map(|()| report).map_err(ReconcileError::Arrivals)
+    }
 }
 
 fn warned_instance(hint: &EventHint) -> Option<ResourceId> {

@@ -33,7 +33,7 @@ pub use act::carry_out;
 pub use bugs::catch_bug;
 pub use job_states::load_job_states;
 pub use notification_logs::RecalledLogs;
-pub use run::{ChosenResources, HUB_READER, Planned, Run, RunObservation};
+pub use run::{ChosenResources, HOME_WRITER, HUB_READER, Planned, Run, RunObservation};
 pub use steps::log;
 pub use subscribers::Subscribers;
 pub use usages::{IdleThresholds, UsageInquiry, device_reports, listed_devices, usages};

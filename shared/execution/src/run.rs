@@ -26,6 +26,7 @@ use jiff::tz::TimeZone;
 use model::channels::NotificationChannels;
 use model::config::{Config, ConfigInForce, HubStatus};
 use model::gang::Gangs;
+use model::home::HomeStatus;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
@@ -69,7 +70,12 @@ pub struct Run<'a, C, D> {
     pub halted: Option<&'a AtomicBool>,
     /// Destination of the metrics of the account; `None` if the deployment asks for none.
     pub metrics: Option<MetricsPublisher<'a>>,
+    /// Standing of the stack among those of the account. On standby the run observes, and changes nothing.
+    pub home: HomeStatus,
 }
+
+/// The function that writes which stack acts, and notifies people of it.
+pub const HOME_WRITER: &str = "reap-instances";
 
 /// The function that reads the hub's configuration for its account.
 pub const HUB_READER: &str = "reap-instances";
@@ -104,6 +110,13 @@ impl<O: RunObservation> Planned<O> {
         let extra = if is_of_all { self.observation.notifications(&self.plan, run.now) } else { Vec::new() };
         let (regions, recalled) = self.observation.into_regions_and_logs();
         run.carry_out_and_notify(self.plan, regions, self.subscribers, recalled, extra).await
+    }
+}
+
+impl<C, D> Run<'_, C, D> {
+    /// The reason why this run changes nothing, whatever its mode is.
+    pub(crate) fn standby_reason(&self) -> Option<&str> {
+        self.home.problem.as_deref().filter(|_| self.home.is_standby)
     }
 }
 
@@ -249,11 +262,23 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
 
     /// Notifies people of a configuration that was refused or could not be read, once a day.
     pub(crate) async fn notify_config_fault(&self, fault: ConfigFault, error: &str) {
-        let home = self.cloud.home();
-        let recalled = self.recall(std::slice::from_ref(home)).await;
+        let notification = |logs: &NotificationLogs| {
+            notify::config_fault_notification(self.cloud.home(), fault, error, logs, self.now)
+        };
+        self.notify_instead_of_run(notification).await;
+    }
+
+    /// Notifies people once a day that another stack has taken over: the only thing that a replaced stack still does.
+    pub async fn notify_replaced(&self, reason: &str) {
+        let notification =
+            |logs: &NotificationLogs| notify::replaced_notification(self.cloud.home(), reason, logs, self.now);
+        self.notify_instead_of_run(notification).await;
+    }
+
+    async fn notify_instead_of_run(&self, notification: impl Fn(&NotificationLogs) -> Option<Notification>) {
+        let recalled = self.recall(std::slice::from_ref(self.cloud.home())).await;
         let mut report = self.report_without_steps(0, Vec::new());
-        let notification = notify::config_fault_notification(home, fault, error, &recalled.memory, self.now);
-        let notifications: Vec<Notification> = notification.into_iter().collect();
+        let notifications: Vec<Notification> = notification(&recalled.memory).into_iter().collect();
         let delivery = self.notify_teams(&mut report, &notifications, &recalled.memory, Recipients::default()).await;
         self.record_notifications(&mut report, &notifications, &delivery, &recalled, None).await;
     }
@@ -350,6 +375,16 @@ pub(crate) fn hub_gap(hub: &HubStatus, home: &Region, function: &str) -> Option<
     let problem = hub.problem()?;
     if function == HUB_READER {
         return Some(Gap::new(home, "s3:GetObject", problem, GapKind::Hub));
+    }
+    tracing::warn!("{problem}");
+    None
+}
+
+/// The gap of a stack whose standing people have to know. One function notifies of it.
+pub(crate) fn home_gap(status: &HomeStatus, home: &Region, function: &str) -> Option<Gap> {
+    let problem = status.problem.as_deref()?;
+    if function == HOME_WRITER {
+        return Some(Gap::new(home, "s3:GetObject", problem, GapKind::Home));
     }
     tracing::warn!("{problem}");
     None

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use model::id::ResourceId;
+use model::mode::Mode;
 use plan::report::{FailedPart, OutcomeKind, Report, StepOutcome};
 use plan::{Step, gang_key, missing_members};
 use ports::{Cloud, Documents};
@@ -113,6 +114,10 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     fn time_for(&self, step: &Step) -> Result<Duration, StepOutcome> {
         if let Some(held) = &step.held {
             return Err(StepOutcome::with(OutcomeKind::NotReached, held.to_string()));
+        }
+        // Observe mode changes nothing either, and shows what it would do.
+        if let Some(reason) = self.standby_reason().filter(|_| step.mode == Mode::Enforce) {
+            return Err(StepOutcome::with(OutcomeKind::NotReached, reason));
         }
         if self.halted.is_some_and(is_set) {
             return Err(StepOutcome::with(OutcomeKind::NotReached, "the run was interrupted before it came to this"));

@@ -15,7 +15,7 @@ use plan::report::Report;
 use plan::{Action, SnapshotAction, Step};
 use ports::{CallError, Cloud};
 
-use crate::run::hub_gap;
+use crate::run::{home_gap, hub_gap};
 use crate::{ChosenResources, Run};
 
 /// Teams whose announcements no one reads, as far as one gap names them.
@@ -34,9 +34,10 @@ pub struct Subscribers {
     enforces_by_default: bool,
     /// `true` if it enforces for what belongs to no team.
     enforces_without_team: bool,
-    /// The reason why the hub's configuration is old or unknown.
-    hub_gap: Option<Gap>,
-    is_hub_unknown: bool,
+    /// The reasons why the hub's configuration is old or unknown, or which stack acts.
+    other_gaps: Vec<Gap>,
+    /// `true` if the hub's configuration is unknown, or another stack may act.
+    is_withheld: bool,
 }
 
 impl Subscribers {
@@ -50,8 +51,8 @@ impl Subscribers {
             enforced: BTreeSet::new(),
             enforces_by_default: false,
             enforces_without_team: false,
-            hub_gap: None,
-            is_hub_unknown: false,
+            other_gaps: Vec::new(),
+            is_withheld: false,
         }
     }
 
@@ -63,15 +64,18 @@ impl Subscribers {
         &self.ceiling
     }
 
-    /// Reads the subscriptions. Calls SNS only if something could be enforced. While the hub's configuration is unknown, nothing is.
+    /// Reads the subscriptions. Calls SNS only if something could be enforced. While the hub's configuration is
+    /// unknown, or another stack may act, nothing is.
     pub(crate) async fn read<C: Cloud, D>(run: &Run<'_, C, D>, config: &Config, hub: &HubStatus) -> Self {
-        let hub_gap = hub_gap(hub, run.cloud.home(), run.function);
+        let home = run.cloud.home();
+        let gaps = [home_gap(&run.home, home, run.function), hub_gap(hub, home, run.function)];
+        let other_gaps = gaps.into_iter().flatten().collect();
         if run.mode == Mode::Observe {
-            return Self { hub_gap, ..Self::checked(Ceiling::fixed(Mode::Observe), None) };
+            return Self { other_gaps, ..Self::checked(Ceiling::fixed(Mode::Observe), None) };
         }
-        if let Some(reason) = hub.unknown() {
+        if let Some(reason) = run.standby_reason().or(hub.unknown()) {
             let ceiling = Ceiling::with_unknown_readers(run.mode, reason.to_owned());
-            return Self { hub_gap, is_hub_unknown: true, ..Self::checked(ceiling, None) };
+            return Self { other_gaps, is_withheld: true, ..Self::checked(ceiling, None) };
         }
         let (ceiling, gap) = match run.cloud.subscriptions(&run.channels.topics).await {
             Ok(subscriptions) => (Ceiling::with_readers(run.mode, run.function, subscriptions), None),
@@ -91,8 +95,8 @@ impl Subscribers {
             enforced,
             enforces_by_default,
             enforces_without_team,
-            hub_gap,
-            is_hub_unknown: false,
+            other_gaps,
+            is_withheld: false,
         }
     }
 
@@ -115,7 +119,7 @@ impl Subscribers {
         }
         let mut blocked = ChosenResources::new();
         for (step, outcome) in &mut report.steps {
-            let consequence = match (stops_or_deletes_now(step), announces_now(step), self.is_hub_unknown) {
+            let consequence = match (stops_or_deletes_now(step), announces_now(step), self.is_withheld) {
                 (false, false, _) => continue,
                 (true, _, false) => "not done, because its announcement may have no reader",
                 (false, true, false) => "not announced, because nobody may read it",
@@ -135,8 +139,8 @@ impl Subscribers {
             Some(gap) => vec![gap.clone()],
             None => self.gaps(unread, unknown, memory, &channels.topics.teams, home),
         };
-        report.gaps.extend(gaps.into_iter().filter(|_| !self.is_hub_unknown));
-        report.gaps.extend(self.hub_gap);
+        report.gaps.extend(gaps.into_iter().filter(|_| !self.is_withheld));
+        report.gaps.extend(self.other_gaps);
         blocked
     }
 

@@ -27,7 +27,7 @@ impl InputSource {
             |why: &str| Err(InvalidValue::new(format!("{text:?} {why}; write `s3://BUCKET` or `s3://BUCKET/PREFIX/`")));
         let Some(rest) = text.strip_prefix(SCHEME) else { return wrong("does not begin with `s3://`") };
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if !is_bucket(bucket) {
+        if !is_bucket_name(bucket) {
             return wrong(
                 "names no bucket: 3 to 63 lower-case letters, digits, `-` and `.`, with a letter or digit at both ends",
             );
@@ -67,7 +67,8 @@ impl fmt::Display for InputSource {
 }
 
 /// Amazon S3 user guide, "General purpose bucket naming rules".
-fn is_bucket(name: &str) -> bool {
+#[must_use]
+pub fn is_bucket_name(name: &str) -> bool {
     let is_end = |end: Option<u8>| end.is_some_and(|end| end.is_ascii_lowercase() || end.is_ascii_digit());
     let legal = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || matches!(one, b'-' | b'.');
     (3..=63).contains(&name.len())

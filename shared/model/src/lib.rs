@@ -18,6 +18,7 @@ pub mod file_system;
 pub mod foreign;
 pub mod foreign_text;
 pub mod gang;
+pub mod home;
 pub mod hours;
 pub mod id;
 pub mod image_source;

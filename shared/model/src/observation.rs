@@ -190,6 +190,8 @@ pub enum GapKind {
     Readers,
     /// The configuration of the organization's hub is an old copy, or unknown.
     Hub,
+    /// It is unknown which stack acts, or another stack could not be told.
+    Home,
 }
 
 impl GapKind {
@@ -206,6 +208,7 @@ impl GapKind {
             Self::Part => "part",
             Self::Readers => "readers",
             Self::Hub => "hub",
+            Self::Home => "home",
         }
     }
 
@@ -218,7 +221,7 @@ impl GapKind {
     /// `true` if a resource that was not seen may exist all the same; not of reservations or file systems alone.
     #[must_use]
     pub const fn hides_resources(self) -> bool {
-        !matches!(self, Self::Reservations | Self::FileSystems | Self::Part | Self::Readers | Self::Hub)
+        !matches!(self, Self::Reservations | Self::FileSystems | Self::Part | Self::Readers | Self::Hub | Self::Home)
     }
 }
 
@@ -229,8 +232,10 @@ mod tests {
     /// The log of notifications keeps these names: another one would notify people again.
     #[test]
     fn a_kind_of_gap_has_the_name_that_the_log_keeps() {
-        use GapKind::{FileSystems, ForbiddenRegion, Hub, Listing, OtherRegions, Part, Readers, Region, Reservations};
-        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, FileSystems, Part, Readers, Hub];
+        use GapKind::{
+            FileSystems, ForbiddenRegion, Home, Hub, Listing, OtherRegions, Part, Readers, Region, Reservations,
+        };
+        let all = [Region, ForbiddenRegion, OtherRegions, Listing, Reservations, FileSystems, Part, Readers, Hub, Home];
         let names = [
             "region",
             "forbidden-region",
@@ -241,6 +246,7 @@ mod tests {
             "part",
             "readers",
             "hub",
+            "home",
         ];
         assert_eq!(all.map(GapKind::as_str), names);
     }

@@ -265,6 +265,9 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
             ("Curfew does not do everything, because nobody receives {}", "all of its warnings".to_owned())
         }
         None if gap.kind == GapKind::Hub => ("Curfew could not read {}", "the configuration of the hub".to_owned()),
+        None if gap.kind == GapKind::Home => {
+            ("Curfew may do nothing here, because of {}", "the records of the stack that acts".to_owned())
+        }
         None => ("Curfew could not complete {}", in_region(&gap.call)),
     };
     Notification {
@@ -293,6 +296,36 @@ pub enum ConfigFault {
     Refused,
     /// The document could not be read.
     Unreachable,
+}
+
+/// The daily notification that another stack has taken over, with the reason as [`model::home::Standing`] says it.
+#[must_use]
+pub fn replaced_notification(
+    home: &Region,
+    reason: &str,
+    memory: &NotificationLogs,
+    now: Timestamp,
+) -> Option<Notification> {
+    let notification = Notification {
+        team: NO_TEAM.to_owned(),
+        severity: Severity::Error,
+        region: home.clone(),
+        resource: None,
+        kind: NotificationKind::State {
+            topic: NotificationKey::named("home"),
+            what: reason.to_owned(),
+            repeat: RepeatPolicy::Daily,
+        },
+        text: Paragraph::new(&format!(
+            "Curfew changes nothing in {home}: {reason}. If all is well there, delete this stack; its bucket stays."
+        )),
+        happened: false,
+        mode: None,
+        loses: None,
+        headline: Headline::new("Curfew was replaced by {}", HeadlineObject::Call, "another stack"),
+        facts: NotificationFacts::default(),
+    };
+    (!is_known(&notification, memory, now)).then_some(notification)
 }
 
 /// The daily notification that the configuration is invalid or could not be read.

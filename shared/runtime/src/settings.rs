@@ -5,6 +5,9 @@ use std::fmt;
 
 use model::channels::{MessageTopics, NotificationChannels};
 use model::fault::InvalidValue;
+use model::home::{HomeSettings, StateBucket};
+use model::id::Region;
+use model::input_source::is_bucket_name;
 use model::mode::Mode;
 use model::partition::Partition;
 
@@ -30,6 +33,8 @@ pub struct FunctionSettings {
     pub account_metrics: bool,
     /// `CURFEW_SCHEDULES`: `true` if schedules make jobs. Absent means no.
     pub runs_schedules: bool,
+    /// `CURFEW_REPLICA_BUCKET`, `CURFEW_REPLICA_REGION` and `CURFEW_RESTORED`. Absent: no second stack can exist.
+    pub home: Option<HomeSettings>,
 }
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
@@ -73,13 +78,21 @@ impl FunctionSettings {
         let trigger_buckets = take(&mut mistakes, text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets));
         let mut switch = |name| take(&mut mistakes, text(name).and_then(|value| is_yes(name, value.as_deref())));
         let (account_metrics, runs_schedules) = (switch("CURFEW_ACCOUNT_METRICS"), switch("CURFEW_SCHEDULES"));
-        if !["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty())) {
+        let mut regions = ["AWS_REGION", "AWS_DEFAULT_REGION"].into_iter().filter_map(|name| text(name).ok().flatten());
+        let region = regions.find(|region| !region.is_empty());
+        if region.is_none() {
             mistakes.push(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does"));
         }
+        let replica = text("CURFEW_REPLICA_BUCKET").and_then(|bucket| replica(bucket, text("CURFEW_REPLICA_REGION")?));
+        let replica = take(&mut mistakes, replica).flatten();
+        let is_restored = text("CURFEW_RESTORED").and_then(|value| is_yes("CURFEW_RESTORED", value.as_deref()));
+        let is_restored = take(&mut mistakes, is_restored).unwrap_or_default();
         let is_right = mistakes.is_empty();
         let (Some(bucket), Some(teams), Some(mode), true) = (bucket, teams, mode, is_right) else {
             return Err(SettingsError(mistakes));
         };
+        let own = StateBucket { bucket: bucket.clone(), region: Region::new(region.unwrap_or_default()) };
+        let has_home = is_restored || replica.is_some();
         let topics = MessageTopics { teams, account: account.flatten() };
         Ok(Self {
             bucket,
@@ -96,6 +109,7 @@ impl FunctionSettings {
             trigger_buckets: trigger_buckets.unwrap_or_default(),
             account_metrics: account_metrics.unwrap_or_default(),
             runs_schedules: runs_schedules.unwrap_or_default(),
+            home: has_home.then_some(HomeSettings { own, replica, is_restored }),
         })
     }
 }
@@ -135,6 +149,22 @@ fn hub_bucket(value: Option<String>) -> Result<Option<String>, InvalidValue> {
     }
 }
 
+fn replica(bucket: Option<String>, region: Option<String>) -> Result<Option<StateBucket>, InvalidValue> {
+    let (bucket, region) = (bucket.unwrap_or_default(), region.unwrap_or_default());
+    if bucket.is_empty() && region.is_empty() {
+        return Ok(None);
+    }
+    let replica = StateBucket { bucket, region: Region::new(region) };
+    let wrong = |why| {
+        let StateBucket { bucket, region } = &replica;
+        InvalidValue::new(format!(
+            "CURFEW_REPLICA_BUCKET is {bucket:?} and CURFEW_REPLICA_REGION {region:?}, and {why}; set both, or none"
+        ))
+    };
+    replica.check().map_err(wrong)?;
+    Ok(Some(replica))
+}
+
 fn reports_organization(value: Option<&str>, has_hub: bool) -> Result<bool, InvalidValue> {
     let reports = is_yes("CURFEW_ORGANIZATION_REPORT", value)?;
     if reports && !has_hub {
@@ -143,18 +173,6 @@ fn reports_organization(value: Option<&str>, has_hub: bool) -> Result<bool, Inva
         ));
     }
     Ok(reports)
-}
-
-/// Amazon S3 user guide, "General purpose bucket naming rules".
-fn is_bucket_name(name: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = name.as_bytes();
-    (3..=63).contains(&bytes.len())
-        && bytes.iter().all(|byte| legal(*byte) || matches!(byte, b'.' | b'-'))
-        && bytes.first().copied().is_some_and(legal)
-        && bytes.last().copied().is_some_and(legal)
-        && !name.contains("..")
-        && name.parse::<std::net::Ipv4Addr>().is_err()
 }
 
 fn topic_arn(value: Option<&str>) -> Result<String, InvalidValue> {

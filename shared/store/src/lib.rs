@@ -10,6 +10,7 @@ mod budgets;
 mod checkpoints;
 mod config;
 mod document;
+mod home;
 mod hub_config;
 mod hub_figures;
 mod jobs;
@@ -31,6 +32,7 @@ use serde::Serialize;
 
 use bucket::{Bucket, FoundObject, WriteCondition};
 use document::{StoredDocument, decode, encode};
+use home::HomeAccess;
 use hub_config::HubConfigAccess;
 
 pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, MeasuredData, measure_data};
@@ -60,13 +62,15 @@ pub struct Store {
     figures_hub: Option<HubStore>,
     /// The configuration of the organization's hub; `None`: the account's own counts alone.
     hub_config: Option<HubConfigAccess>,
+    /// `None`: no other stack can exist.
+    home: Option<Box<HomeAccess>>,
 }
 
 impl Store {
     /// The bucket with that name, in the configuration's region.
     #[must_use]
     pub fn new(config: &SdkConfig, bucket: String) -> Self {
-        Self { bucket: Bucket::new(config, bucket), figures_hub: None, hub_config: None }
+        Self { bucket: Bucket::new(config, bucket), figures_hub: None, hub_config: None, home: None }
     }
 
     /// Store of an account that publishes its figures in that hub.

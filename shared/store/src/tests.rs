@@ -19,6 +19,7 @@ mod budgets;
 mod checkpoints;
 mod conditional_writes;
 mod denied_reads;
+mod home;
 mod ledger;
 mod logs;
 

@@ -95,6 +95,7 @@ impl ApplyTask<'_> {
             progress,
             halted,
             metrics: None,
+            home: model::home::HomeStatus::default(),
         }
     }
 

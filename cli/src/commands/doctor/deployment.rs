@@ -50,10 +50,15 @@ pub(super) async fn last_run(
 
 pub(super) fn runs(
     context: &CommandContext,
+    resources: &DeployedResources,
     stack: &Result<Deployment, DoctorFinding>,
     last: &[LastRun],
 ) -> DoctorSection {
     let (mut findings, mut summaries) = (Vec::new(), Vec::new());
+    findings.extend(resources.standby.as_ref().map(|reason| {
+        let remedy = "see docs/region.md, \"Which stack acts\"";
+        DoctorFinding::problem(format!("s3://{}/{}", resources.bucket, model::home::HOME_KEY), reason, remedy)
+    }));
     for (scheduled, last) in last {
         let deployed = stack.as_ref().ok().and_then(|stack| stack.functions.get(scheduled.function));
         let deployed = deployed.map(|function| function.name.as_str());

@@ -74,6 +74,7 @@ impl Create {
         let (role, stack) = (role_of(&self.team)?, team_stack_name(&self.team));
         let deployed = context.needs_deployed().await?;
         let (bucket, config) = (deployed.bucket, deployed.store.read_config().await?);
+        let replica = deployed.replica.map_or_else(String::new, |replica| replica.bucket);
         let before = read_stack(&context.aws, &stack).await?;
         self.check_owner(&stack, before.as_ref())?;
         let is_new = before.is_none();
@@ -90,6 +91,8 @@ impl Create {
                 ("Team", Some(team_folder(&self.team))),
                 ("RoleName", Some(role.clone())),
                 ("StateBucket", Some(bucket)),
+                // A stack of an earlier version has none, so it has a value.
+                ("ReplicaBucket", Some(replica)),
                 ("Ssh", Some(if config.jobs.ssh { "yes" } else { "no" }.to_owned())),
                 ("SecretArns", join_arns(&self.secret_arn)),
                 ("PolicyArns", join_arns(&self.policy_arn)),

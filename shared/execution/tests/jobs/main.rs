@@ -148,6 +148,7 @@ impl Simulation {
             progress: &|_, _| (),
             halted: None,
             metrics: None,
+            home: model::home::HomeStatus::default(),
         }
     }
 

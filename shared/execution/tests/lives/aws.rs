@@ -107,6 +107,7 @@ impl AwsInMemory {
             progress: &|_, _| (),
             halted: None,
             metrics: None,
+            home: model::home::HomeStatus::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {

@@ -131,6 +131,7 @@ impl Session {
             progress: &progress,
             halted: None,
             metrics: None,
+            home: model::home::HomeStatus::default(),
         };
         look::live(&self, &run).await;
     }

@@ -22,6 +22,8 @@ pub enum ErrorPage {
     Over,
     /// Something failed.
     Failed,
+    /// Another stack may act in the place of this one.
+    Standby,
 }
 
 impl ErrorPage {
@@ -32,7 +34,7 @@ impl ErrorPage {
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::Over => 410,
-            Self::Failed => 503,
+            Self::Failed | Self::Standby => 503,
         }
     }
 
@@ -45,6 +47,10 @@ impl ErrorPage {
             Self::Over => {
                 "This link was used, or is too old. The next announcement has a new one; until then, `curfew keep` works, and \
                  `curfew box extend` for a box."
+            }
+            Self::Standby => {
+                "Nothing was changed: another stack of Curfew acts, or may act, in the place of this one. Use `curfew keep` or \
+                 `curfew box extend` with the region of that stack, or the link of its next announcement."
             }
             Self::Failed => {
                 "Something failed, and what became of your answer is unknown. Look at the resource, or use `curfew keep` or \

@@ -17,6 +17,9 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         | "CURFEW_REPLY_URL"
         | "CURFEW_ACCOUNT_METRICS"
         | "CURFEW_HUB_BUCKET"
+        | "CURFEW_REPLICA_BUCKET"
+        | "CURFEW_REPLICA_REGION"
+        | "CURFEW_RESTORED"
         | "CURFEW_ORGANIZATION_REPORT" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
@@ -42,6 +45,7 @@ fn everything_is_read() {
         trigger_buckets: Vec::new(),
         account_metrics: false,
         runs_schedules: false,
+        home: None,
     };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));

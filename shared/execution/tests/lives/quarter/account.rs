@@ -63,6 +63,7 @@ pub(super) fn beat(world: &RefCell<QuarterWorld>, now: i64, is_doubled: bool) {
         progress: &|_, _| (),
         halted: None,
         metrics: None,
+        home: model::home::HomeStatus::default(),
     };
     let (one, other) = (run("one"), run("other"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
