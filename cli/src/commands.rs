@@ -44,7 +44,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         return Box::pin(config.run(global)).await;
     }
     if let Command::Recommend(recommend) = command {
-        return recommend.run(global).await;
+        return Box::pin(recommend.run(global)).await;
     }
     if let Command::Gpus(gpus) = command {
         return Box::pin(gpus.run(global)).await;
@@ -58,7 +58,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
     let context = CommandContext::connect(global).await?;
     let done = match command {
         Command::Scan(scan) => scan.run(&context).await,
-        Command::Explain(explain) => explain.run(&context).await,
+        Command::Explain(explain) => Box::pin(explain.run(&context)).await,
         Command::Plans(plans) => plans.run(&context).await,
         Command::Budget(budget) => budget.run(&context).await,
         Command::Report(report) => Box::pin(report.run(&context)).await,

@@ -30,7 +30,7 @@ impl Config {
         match self {
             Self::Check(check) => Box::pin(check.run(global)).await,
             Self::Apply(apply) => apply.run(global).await,
-            Self::Rollback(rollback) => rollback.run(global).await,
+            Self::Rollback(rollback) => Box::pin(rollback.run(global)).await,
             Self::Show(show) => show.run(global).await,
         }
     }

@@ -38,7 +38,7 @@ impl Rollback {
             let (name, reason) = (format!("s3://{}/{key}", deployed.bucket), ReplacementReason::Rollback);
             Replacement { context: &context, deployed, name, bytes, reason }.carry_out(self.yes).await
         };
-        done.await.map_err(|failure| context.blame(failure))
+        Box::pin(done).await.map_err(|failure| context.blame(failure))
     }
 
     /// The key of the document, and its content.
