@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use jobs::warning::{PendingUpload, grace, time_after_uploads};
 use jobs::{
-    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GPU_BUSY_PERCENT, Heartbeat,
-    MachineIdentity, WorkMonitor, WorkSigns, agent_warning,
+    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, FIRST_HEARTBEAT_AFTER,
+    GPU_BUSY_PERCENT, Heartbeat, MachineIdentity, WorkMonitor, WorkSigns, agent_warning,
 };
 use model::duration::format_duration;
 use model::moment::before;
@@ -19,6 +19,7 @@ use store::{LogName, Store, StoreError};
 use tokio::sync::{Notify, watch};
 
 use crate::arguments::{Arguments, BoxPlaces};
+use crate::buckets::StateBuckets;
 use crate::fence::Fence;
 use crate::gang::GangSeat;
 use crate::heartbeat::AgentStatus;
@@ -27,6 +28,10 @@ use crate::world::{Pace, after, left_until, now, time_since};
 
 /// The time between the orderly end of the attempt and its absolute end.
 const SPARE: SignedDuration = SignedDuration::from_mins(1);
+
+/// The longest time without an answer of S3 where the bucket has a copy in another region: a person decides that this takes over, at night as
+/// well. No stack replaces the machine before, unless it sees it in EC2, and then it terminates it.
+const TAKEOVER_TIMEOUT: SignedDuration = SignedDuration::from_hours(6);
 
 /// A file in the agent's own directory.
 const HAS_RUN: &str = "has-run";
@@ -147,7 +152,7 @@ impl From<EndCause> for AttemptEnd {
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) identity: MachineIdentity,
-    pub(crate) store: Store,
+    pub(crate) buckets: Arc<StateBuckets>,
     pub(crate) log: Log,
     pub(crate) pace: Pace,
     /// A directory of root for what a restarted agent has to know.
@@ -166,8 +171,9 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, arguments: &Arguments) -> Arc<Self> {
-        let fence = Fence::new(store.clone(), &identity);
+    pub(crate) fn new(identity: MachineIdentity, buckets: StateBuckets, log: Log, arguments: &Arguments) -> Arc<Self> {
+        let buckets = Arc::new(buckets);
+        let fence = Fence::new(Arc::clone(&buckets), &identity);
         // Beside the identity.
         let state = arguments.identity.parent().map(Path::to_owned).unwrap_or_default();
         let (pace, places) = (arguments.pace, arguments.places.clone());
@@ -177,7 +183,7 @@ impl Agent {
         let has_run_before = state.join(HAS_RUN).exists();
         Arc::new(Self {
             identity,
-            store,
+            buckets,
             log,
             pace,
             state,
@@ -192,6 +198,17 @@ impl Agent {
             unsent_warning,
             cause,
         })
+    }
+
+    /// The state bucket that this attempt writes to, until it moves to a copy.
+    pub(crate) fn store(&self) -> &Store {
+        self.buckets.current()
+    }
+
+    /// The longest time without an answer of S3. With a copy of the bucket in another region the attempt waits for its stack to act.
+    pub(crate) fn outage_timeout(&self) -> SignedDuration {
+        let may_move = self.buckets.copy().is_some() && !self.buckets.has_moved();
+        if may_move { TAKEOVER_TIMEOUT } else { FIRST_HEARTBEAT_AFTER }
     }
 
     /// The machine's place in its gang, once it is known; `None` on a single machine.

@@ -194,11 +194,11 @@ async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     if begun.elapsed() >= agent.pace.wait(PREVIOUS_EXIT_TIMEOUT) {
         return true;
     }
-    if matches!(agent.store.read_exit(job, before).await, Ok(MachineDocument::Believed(_))) {
+    if matches!(agent.store().read_exit(job, before).await, Ok(MachineDocument::Believed(_))) {
         return true;
     }
     let stale_after = agent.pace.scale(PREVIOUS_HEARTBEAT_STALE_AFTER);
-    let beat = agent.store.read_heartbeat(job, before).await;
+    let beat = agent.store().read_heartbeat(job, before).await;
     matches!(beat, Ok(MachineDocument::Believed(beat)) if now().duration_since(beat.at) > stale_after.max(SignedDuration::from_secs(2)))
 }
 

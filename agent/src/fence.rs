@@ -1,10 +1,13 @@
 //! `head.json`: only the checkpoints and results that it names count, and only the launch of the attempt that it names may write it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jobs::{Checkpoint, Head, HeadResult, JobId, MachineIdentity};
+use jobs::{Head, HeadResult, JobId, MachineIdentity};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
+
+use crate::buckets::StateBuckets;
 
 /// Limit of lost swaps without another attempt in head. More of them have another cause.
 const TRIES_MAX: u32 = 5;
@@ -48,7 +51,7 @@ impl ResultOwner {
 /// The fence, as this attempt last read or wrote it.
 #[derive(Debug)]
 pub(crate) struct Fence {
-    store: Store,
+    buckets: Arc<StateBuckets>,
     job: JobId,
     attempt: u32,
     retry_of: u32,
@@ -58,10 +61,14 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    pub(crate) fn new(store: Store, identity: &MachineIdentity) -> Self {
+    pub(crate) fn new(buckets: Arc<StateBuckets>, identity: &MachineIdentity) -> Self {
         let last = Mutex::new(Versioned { value: Head::default(), etag: None });
         let MachineIdentity { job, attempt, retry_of, launch, .. } = identity.clone();
-        Self { store, job, attempt, retry_of, launch, last, held: AtomicBool::new(false) }
+        Self { buckets, job, attempt, retry_of, launch, last, held: AtomicBool::new(false) }
+    }
+
+    fn store(&self) -> &Store {
+        self.buckets.current()
     }
 
     fn refusal(&self, head: &Head) -> Option<String> {
@@ -70,18 +77,18 @@ impl Fence {
 
     /// The fence as it is now. A later attempt, or a result that is not retried, is an error.
     pub(crate) async fn read(&self) -> Result<Head, FenceError> {
-        let read = Box::pin(self.store.read_fence(&self.job)).await?;
+        let mut last = self.last.lock().await;
+        let read = Box::pin(self.store().read_fence(&self.job)).await?;
         if let Some(why) = self.refusal(&read.value) {
             return Err(FenceError::Fenced(why));
         }
-        let head = read.value.clone();
-        *self.last.lock().await = read;
-        Ok(head)
+        *last = read;
+        Ok(last.value.clone())
     }
 
     /// Checks that this attempt may still write. Does not change the version for the next swap.
     pub(crate) async fn check(&self) -> Result<(), FenceError> {
-        let read = Box::pin(self.store.read_fence(&self.job)).await?;
+        let read = Box::pin(self.store().read_fence(&self.job)).await?;
         // Its own result is no reason to end: the attempt is about to.
         let own = read.value.attempt == self.attempt && read.value.launch == self.launch;
         match self.refusal(&read.value).filter(|_| !own) {
@@ -95,32 +102,73 @@ impl Fence {
         if self.held.load(Ordering::Relaxed) {
             return Ok(ResultOwner::ThisProcess);
         }
-        let head = Box::pin(self.store.read_fence(&self.job)).await?.value;
+        let head = Box::pin(self.store().read_fence(&self.job)).await?.value;
         Ok(ResultOwner::from_head(head, self.attempt, &self.launch))
     }
 
-    /// The checkpoints that it names.
-    pub(crate) async fn named(&self) -> Vec<Checkpoint> {
-        self.last.lock().await.value.named().collect()
+    /// The fence as it was last read or written.
+    pub(crate) async fn last(&self) -> Head {
+        self.last.lock().await.value.clone()
     }
 
     /// The fence as it is now, whoever has it.
     pub(crate) async fn read_any(&self) -> Result<Head, StoreError> {
-        let read = Box::pin(self.store.read_fence(&self.job)).await?;
-        let head = read.value.clone();
-        *self.last.lock().await = read;
-        Ok(head)
+        let mut last = self.last.lock().await;
+        *last = Box::pin(self.store().read_fence(&self.job)).await?;
+        Ok(last.value.clone())
     }
 
     /// Changes the fence as this attempt. After a lost swap `change` is applied again to the newer content.
     pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, FenceError> {
-        let changed = |before: &Head| {
-            let mut head = before.clone();
-            head.claim(self.attempt, &self.launch);
-            change(&mut head);
-            Some(head)
-        };
-        Ok(self.swap_if(changed).await?.unwrap_or_default())
+        Ok(self.swap_if(|before| Some(self.changed(before, &change))).await?.unwrap_or_default())
+    }
+
+    /// The same in the bucket that has what the change names; `None`, and nothing is written, if the attempt has moved since `had_moved` was read.
+    pub(crate) async fn swap_unless_moved(
+        &self,
+        had_moved: bool,
+        change: impl Fn(&mut Head),
+    ) -> Result<Option<Head>, FenceError> {
+        let is_there = || self.buckets.has_moved() == had_moved;
+        self.swap_if(|before| is_there().then(|| self.changed(before, &change))).await
+    }
+
+    fn changed(&self, before: &Head, change: impl Fn(&mut Head)) -> Head {
+        let mut head = before.clone();
+        head.claim(self.attempt, &self.launch);
+        change(&mut head);
+        head
+    }
+
+    /// Moves to the copy, with the fence if this attempt has it: from then on everything is written there. The lock keeps every swap in one bucket.
+    ///
+    /// # Errors
+    /// [`FenceError::Fenced`] if a later attempt has the fence of the copy, or the job a result there: nothing was written. [`FenceError::Store`] if
+    /// the copy did not answer: the attempt has not moved.
+    pub(crate) async fn move_to_copy(&self) -> Result<(), FenceError> {
+        let mut last = self.last.lock().await;
+        let Some(copy) = self.buckets.copy().filter(|_| !self.buckets.has_moved()) else { return Ok(()) };
+        let mut tries = 1..TRIES_MAX;
+        loop {
+            let there = Box::pin(copy.read_fence(&self.job)).await?;
+            let head = head_in_copy(&there.value, &last.value, self.attempt, &self.launch, self.retry_of);
+            let head = head.map_err(FenceError::Fenced)?;
+            // An attempt that still waits for the fence takes it there.
+            if head == there.value || !self.held.load(Ordering::Relaxed) {
+                *last = there;
+                break;
+            }
+            match Box::pin(copy.write_fence(&self.job, &head, there.etag.as_deref())).await {
+                Ok(etag) => {
+                    *last = Versioned { value: head, etag };
+                    break;
+                }
+                Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.buckets.note_move();
+        Ok(())
     }
 
     /// Replaces the fence by what `change` makes of it; where that is `None`, nothing is written.
@@ -129,14 +177,14 @@ impl Fence {
         let mut tries = 1..TRIES_MAX;
         loop {
             let Some(head) = change(&last.value) else { return Ok(None) };
-            match Box::pin(self.store.write_fence(&self.job, &head, last.etag.as_deref())).await {
+            match Box::pin(self.store().write_fence(&self.job, &head, last.etag.as_deref())).await {
                 Ok(etag) => {
                     *last = Versioned { value: head.clone(), etag };
                     self.held.store(true, Ordering::Relaxed);
                     return Ok(Some(head));
                 }
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {
-                    let read = Box::pin(self.store.read_fence(&self.job)).await?;
+                    let read = Box::pin(self.store().read_fence(&self.job)).await?;
                     if has_landed(&read.value, &head) {
                         *last = read;
                         return Ok(Some(head));
@@ -150,6 +198,24 @@ impl Fence {
             }
         }
     }
+}
+
+/// Returns the fence to write over that of the copy: it names the checkpoints that the copy's names, and no others. `own`: the last of the bucket
+/// that is left.
+///
+/// # Errors
+/// Another attempt has the fence of the copy, or the job has a result there; in words.
+fn head_in_copy(copy: &Head, own: &Head, attempt: u32, launch: &str, retry_of: u32) -> Result<Head, String> {
+    let is_mine = |head: &Head| (head.attempt, head.launch.as_str()) == (attempt, launch);
+    if let Some(why) = refusal(copy, attempt, launch, retry_of).filter(|_| !is_mine(copy)) {
+        return Err(why);
+    }
+    let mut head = copy.clone();
+    head.claim(attempt, launch);
+    if let Some(result) = own.result.as_ref().filter(|_| is_mine(own)) {
+        head.result = Some(result.clone());
+    }
+    Ok(head)
 }
 
 /// Returns `true` if the result in head is the one that this process wrote: only the response was lost.
@@ -173,6 +239,8 @@ fn refusal(head: &Head, attempt: u32, launch: &str, retry_of: u32) -> Option<Str
 
 #[cfg(test)]
 mod tests {
+    use jobs::Checkpoint;
+
     use super::*;
 
     fn check(head_attempt: u32, succeeded: Option<bool>, attempt: u32, expect: Option<&str>) {
@@ -220,6 +288,45 @@ mod tests {
         check_landed(|there| there.result = None, false);
         check_landed(|there| there.result.as_mut().unwrap().code = Some(1), false);
         assert!(!has_landed(&Head::default(), &Head::default()));
+    }
+
+    #[test]
+    fn the_fence_of_a_copy_is_taken_over_an_earlier_attempt_alone() {
+        let named = |step| Some(Checkpoint { attempt: 1, step, rewrite: 0 });
+        let at = "2026-09-01T12:00:00Z".parse().unwrap();
+        let result = |succeeded| {
+            let why = String::new();
+            Some(HeadResult { succeeded, code: None, why, at, is_final: false })
+        };
+        let head = |attempt, launch: &str, step, result: Option<HeadResult>| Head {
+            attempt,
+            launch: launch.to_owned(),
+            checkpoint: named(step),
+            result,
+            ..Head::default()
+        };
+        let own = head(2, "0a", 90, None);
+        let check = |copy: &Head, own: &Head, expect: Result<&Head, &str>| match (
+            head_in_copy(copy, own, 2, "0a", 0),
+            expect,
+        ) {
+            (Ok(found), Ok(expect)) => assert_eq!(&found, expect),
+            (Err(why), Err(expect)) => assert!(why.contains(expect), "{why}"),
+            (found, expect) => panic!("{found:?}, not {expect:?}"),
+        };
+        // What the own bucket alone names, is not there.
+        check(&head(1, "09", 50, None), &own, Ok(&head(2, "0a", 50, None)));
+        check(&head(2, "0a", 80, None), &own, Ok(&head(2, "0a", 80, None)));
+        check(&Head::default(), &own, Ok(&Head { checkpoint: None, ..own.clone() }));
+        check(&head(3, "0c", 95, None), &own, Err("attempt 3 has taken over"));
+        check(&head(2, "0b", 95, None), &own, Err("another machine of it has taken over"));
+        check(&head(1, "09", 50, result(true)), &own, Err("has succeeded already"));
+        // Its own result is no reason to end, and goes along.
+        let ended = head(2, "0a", 90, result(true));
+        check(&head(2, "0a", 80, None), &ended, Ok(&head(2, "0a", 80, result(true))));
+        check(&head(2, "0a", 80, result(true)), &ended, Ok(&head(2, "0a", 80, result(true))));
+        // A result of another launch does not.
+        check(&head(1, "09", 50, None), &head(1, "09", 50, result(false)), Ok(&head(2, "0a", 50, None)));
     }
 
     #[test]

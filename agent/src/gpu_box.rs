@@ -220,7 +220,7 @@ impl<'a> BoxKeeper<'a> {
     }
 
     async fn read_state(&mut self) {
-        let reading = self.agent.store.read_box_state(&self.agent.identity.job);
+        let reading = self.agent.store().read_box_state(&self.agent.identity.job);
         let problem = match tokio::time::timeout(STATE_TIMEOUT, reading).await {
             Ok(Ok(Some((_, state)))) => {
                 (self.state, self.is_state_known) = (state, true);

@@ -9,6 +9,7 @@ use jobs::boxes::BoxReport;
 use jobs::checkpoints::UnsavedWork;
 use jobs::telemetry::GpuTrend;
 use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, GpuWork, HEARTBEAT_EVERY, Heartbeat};
+use model::duration::format_duration;
 use store::{LogTail, StoreError};
 
 use crate::agent::{Agent, EndCause};
@@ -27,9 +28,6 @@ const FOLLOWED_AT_START: SignedDuration = SignedDuration::from_mins(10);
 
 /// The timeout of one heartbeat, and of one upload of the log.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(45);
-
-/// Time without a heartbeat after which the control plane has replaced the attempt, so the machine only costs.
-const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
 /// Less can be uploaded then, because S3 does not accept it.
 const LAST_UPLOAD_TIME: SignedDuration = SignedDuration::from_mins(2);
@@ -51,27 +49,32 @@ pub(crate) struct AgentStatus {
 
 pub(crate) async fn beat(agent: Arc<Agent>) {
     let (begun, mut last_success, mut uploaded) = (Instant::now(), Instant::now(), None);
-    let (mut is_logged, mut is_log_failing) = (false, false);
+    let (mut is_logged, mut is_log_failing, mut had_moved) = (false, false, agent.buckets.has_moved());
     loop {
+        if agent.buckets.has_moved() != had_moved {
+            // The end of the log that was uploaded before may not be there.
+            (had_moved, uploaded) = (true, None);
+        }
         let beat = in_time(Box::pin(beat_once(&agent))).await;
         // A log that is too long for the way to S3 does not make a machine count as lost.
         let of_log = match beat {
             Ok(true) => in_time(Box::pin(upload_log(&agent, &mut uploaded))).await.err(),
             _ => None,
         };
-        if let Some(words) = of_log.as_ref().filter(|_| !is_log_failing) {
-            agent.log.write_line(&format!("the log cannot be uploaded: {words}"));
+        if let Some(failure) = of_log.as_ref().filter(|_| !is_log_failing) {
+            agent.log.write_line(&format!("the log cannot be uploaded: {}", failure.words));
         }
         is_log_failing = of_log.is_some();
         match beat.err() {
             None => (last_success, is_logged) = (Instant::now(), false),
-            Some(words) => {
+            Some(WriteFailure { words, is_outage }) => {
                 if !is_logged {
                     agent.log.write_line(&format!("no heartbeat can be written: {words}"));
                 }
                 is_logged = true;
-                if last_success.elapsed() >= agent.pace.wait(LOST_AFTER) {
-                    log_failed_heartbeat(&agent, &words);
+                let lost_after = if is_outage { agent.outage_timeout() } else { FIRST_HEARTBEAT_AFTER };
+                if last_success.elapsed() >= agent.pace.wait(lost_after) {
+                    end_as_lost(&agent, lost_after, &words);
                 }
             }
         }
@@ -79,6 +82,7 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
         tokio::select! {
             () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
             () = agent.wait_for_warning() => {}
+            () = agent.buckets.wait_for_move(), if !had_moved => {}
             () = upload_log_between(&agent, is_young, &mut uploaded) => {}
         }
     }
@@ -87,7 +91,7 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
 /// Uploads the log until the future is dropped: the next heartbeat waits for nothing here, reports the failures, and asks again whether the
 /// log is followed.
 async fn upload_log_between(agent: &Agent, is_young: bool, uploaded: &mut Option<u64>) {
-    let is_followed = is_young || matches!(agent.store.is_followed(&agent.identity.job, now()).await, Ok(true));
+    let is_followed = is_young || matches!(agent.store().is_followed(&agent.identity.job, now()).await, Ok(true));
     let pause = agent.pace.wait(FOLLOWED_LOG_EVERY).max(FOLLOWED_LOG_EVERY_MIN);
     loop {
         tokio::select! {
@@ -100,11 +104,9 @@ async fn upload_log_between(agent: &Agent, is_young: bool, uploaded: &mut Option
     }
 }
 
-fn log_failed_heartbeat(agent: &Agent, words: &str) {
-    let minutes = LOST_AFTER.as_mins();
-    let why = format!(
-        "nothing could be written to the bucket for {minutes} minutes, and the attempt counts as lost: {words}"
-    );
+fn end_as_lost(agent: &Agent, lost_after: SignedDuration, words: &str) {
+    let lasted = format_duration(lost_after);
+    let why = format!("nothing could be written to the bucket for {lasted}, and the attempt counts as lost: {words}");
     agent.end(EndCause { reason: ExitReason::Broken, why, until: after(agent.pace.scale(LAST_UPLOAD_TIME)) });
 }
 
@@ -118,11 +120,17 @@ async fn beat_once(agent: &Agent) -> Result<bool, StoreError> {
     Ok(is_mine)
 }
 
+struct WriteFailure {
+    words: String,
+    /// `true` if S3 did not answer, or may accept the same later.
+    is_outage: bool,
+}
+
 /// The result of a write; or why it failed, or that it took too long.
-async fn in_time<T>(write: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
+async fn in_time<T>(write: impl Future<Output = Result<T, StoreError>>) -> Result<T, WriteFailure> {
     match tokio::time::timeout(HEARTBEAT_TIMEOUT, write).await {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(_) => Err("S3 did not answer".to_owned()),
+        Ok(done) => done.map_err(|error| WriteFailure { words: error.to_string(), is_outage: !error.lasts() }),
+        Err(_) => Err(WriteFailure { words: "S3 did not answer".to_owned(), is_outage: true }),
     }
 }
 
@@ -156,8 +164,8 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         gpu_box: status.gpu_box,
     };
     match agent.seat() {
-        Some(seat) => agent.store.beat_as_node(&seat.launch, seat.node, &heartbeat).await,
-        None => agent.store.beat(&agent.identity.job, &heartbeat).await,
+        Some(seat) => agent.store().beat_as_node(&seat.launch, seat.node, &heartbeat).await,
+        None => agent.store().beat(&agent.identity.job, &heartbeat).await,
     }
 }
 
@@ -170,7 +178,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
         None => None,
     };
     if !agent.log.resumes() {
-        let earlier = match agent.store.read_log_end(log).await {
+        let earlier = match agent.store().read_log_end(log).await {
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
                 agent.log.write_line(&format!("the log of an earlier start of this attempt is overwritten: {error}"));
@@ -183,7 +191,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
     // First, so that nothing is in neither of both. One, because a command may write faster than S3 takes it.
     while let Some((number, part)) = agent.log.next_part() {
         let end = part.end();
-        match agent.store.write_log_part(log, number, part).await {
+        match agent.store().write_log_part(log, number, part).await {
             // A part of this process whose upload was given up, or one of another machine of this attempt. Positions say what overlaps.
             Err(StoreError::Lost { .. }) => agent.log.skip_number(),
             Err(error) => return Err(error),
@@ -200,7 +208,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
     let tail = agent.log.tail();
     let written = tail.start.saturating_add(u64::try_from(tail.bytes.len()).unwrap_or(u64::MAX));
     if *uploaded != Some(written) {
-        agent.store.write_log(log, tail).await?;
+        agent.store().write_log(log, tail).await?;
         *uploaded = Some(written);
     }
     Ok(())

@@ -76,6 +76,8 @@ struct KeeperTask {
     writer: watch::Receiver<WriterState>,
     /// `None`: unknown, so nothing is deleted.
     keep: Option<u32>,
+    /// `true` if the attempt had moved to another bucket at the last look.
+    has_moved: bool,
     /// The expected interval of checkpoints.
     every: SignedDuration,
     /// The checkpoints that head names, the newest last.
@@ -141,6 +143,8 @@ enum KeepError {
     Own(String),
     Store(StoreError),
     Fenced(String),
+    /// The attempt has moved to another bucket meanwhile.
+    Moved,
 }
 
 impl From<CheckpointError> for KeepError {
@@ -198,6 +202,7 @@ impl CheckpointKeeper {
             owner,
             writer: writer.subscribe(),
             keep,
+            has_moved: agent.buckets.has_moved(),
             every,
             counting: restored.counting,
             unverified: restored.unverified,
@@ -311,6 +316,9 @@ impl KeeperTask {
     /// or else the files without a number.
     async fn keep_newest(&mut self) -> KeepOutcome {
         let writer = *self.writer.borrow();
+        if self.agent.buckets.has_moved() != self.has_moved {
+            self.follow_move().await;
+        }
         let Some(steps) = self.scan_steps(writer).await else { return KeepOutcome::Refused };
         self.check_resumption(&steps);
         let order = self.order.clone();
@@ -333,7 +341,8 @@ impl KeeperTask {
         for step in next {
             self.report_number(step);
             match self.keep(step, &steps).await {
-                Ok(()) => return KeepOutcome::Kept,
+                // After a move the next look begins anew in the other bucket.
+                Ok(()) | Err(KeepError::Moved) => return KeepOutcome::Kept,
                 Err(KeepError::Fenced(why)) => {
                     self.agent.end(EndCause::fenced(why));
                     return KeepOutcome::Fenced;
@@ -351,6 +360,19 @@ impl KeeperTask {
             came = KeepOutcome::Refused;
         }
         came
+    }
+
+    /// The attempt has moved: only what head names there counts. What this attempt has kept may be missing or half there, so its newest step and
+    /// files without a number are uploaded again.
+    async fn follow_move(&mut self) {
+        self.has_moved = true;
+        if self.counting.last().is_some_and(|newest| newest.attempt == self.agent.identity.attempt) {
+            self.order.repeat_newest();
+            self.originals.snapshot = None;
+        }
+        let head = self.agent.fence.last().await;
+        self.counting = head.kept.iter().rev().chain(&head.checkpoint).copied().collect();
+        self.unverified = head.unverified;
     }
 
     /// The rewritten entry, compared by its bytes, unless a newer one comes first. Files without a number may not exist yet.

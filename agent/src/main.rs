@@ -10,6 +10,7 @@ mod agent_error;
 mod arguments;
 mod attempt;
 mod aws;
+mod buckets;
 mod command;
 mod container;
 mod directory;
@@ -30,6 +31,7 @@ mod restore;
 mod retry_timeout;
 mod secrets;
 mod shutdown;
+mod takeover;
 mod user;
 mod variables;
 mod workdir;
@@ -44,6 +46,7 @@ use aws_config::timeout::TimeoutConfig;
 use jiff::SignedDuration;
 use jobs::node_gang::NODES_MIN;
 use jobs::{ExitReason, ExitRecord, MachineIdentity, clean_machine_text, documents};
+use model::id::Region;
 use store::{MachineDocument, MachineDocuments as _, Store, StoreError};
 use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
@@ -51,6 +54,7 @@ use tokio::task::LocalSet;
 use crate::agent::{Agent, AttemptEnd};
 use crate::agent_error::AgentError;
 use crate::arguments::Arguments;
+use crate::buckets::StateBuckets;
 use crate::fence::ResultOwner;
 use crate::log::Log;
 use crate::world::now;
@@ -105,9 +109,13 @@ fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
 }
 
 async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
-    let store = store_of(&identity).await;
+    let own = store_in(&identity.region, &identity.bucket).await;
+    let copy = match &identity.replica {
+        Some(replica) => Some(store_in(&replica.region, &replica.bucket).await),
+        None => None,
+    };
     log.write_line(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
-    let agent = Agent::new(identity, store, log, arguments);
+    let agent = Agent::new(identity, StateBuckets::new(own, copy), log, arguments);
     let watching = [
         tokio::spawn(notice::wait_for_shutdown(Arc::clone(&agent), shutdown)),
         tokio::spawn(notice::wait_for_deadline(Arc::clone(&agent))),
@@ -119,12 +127,14 @@ async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, s
             .log
             .write_line(&format!("an earlier start of this agent left {orphans} processes running, which were killed"));
     }
+    // Before the fence is read: after a restart the attempt may have moved already.
+    let moves = takeover::begin(&agent).await;
     if agent.identity.nodes >= NODES_MIN {
         Box::pin(gang::run(&agent)).await;
     } else {
         run_alone(&agent).await;
     }
-    for watch in watching {
+    for watch in watching.into_iter().chain(moves) {
         watch.abort();
     }
     shutdown::go_dark(&agent.log, &arguments.shutdown).await;
@@ -138,11 +148,11 @@ async fn run_alone(agent: &Arc<Agent>) {
     Box::pin(write_exit(agent, &end)).await;
 }
 
-async fn store_of(identity: &MachineIdentity) -> Store {
+async fn store_in(region: &Region, bucket: &str) -> Store {
     let few = TimeoutConfig::builder().connect_timeout(Duration::from_secs(5)).read_timeout(Duration::from_secs(30));
     let few = few.operation_attempt_timeout(Duration::from_mins(2)).build();
-    let config = aws::loader(identity.region.to_string());
-    Store::new(&config.timeout_config(few).load().await, identity.bucket.clone()).for_machine()
+    let config = aws::loader(region.to_string());
+    Store::new(&config.timeout_config(few).load().await, bucket.to_owned()).for_machine()
 }
 
 /// Uploads the log, and last of all the exit record, which ends the writes of this attempt. It writes neither if another machine of the attempt
@@ -171,7 +181,7 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
         tokio::time::timeout(timeout, heartbeat::send_heartbeat(agent)),
         tokio::time::timeout(timeout, heartbeat::upload_log(agent, &mut uploaded)),
     );
-    let left = tokio::time::timeout(timeout, agent.store.leave_exit(job, &exit)).await;
+    let left = tokio::time::timeout(timeout, agent.store().leave_exit(job, &exit)).await;
     for done in [heartbeat, log, left] {
         let problem = match done {
             Ok(Ok(())) => continue,
@@ -190,7 +200,7 @@ async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord,
     match agent.fence.find_result_owner().await.map_err(unknown)? {
         ResultOwner::ThisProcess => Ok(exit),
         ResultOwner::AnotherMachine => Err(AgentError::new("another machine of this attempt writes the exit record")),
-        ResultOwner::EarlierStart(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
+        ResultOwner::EarlierStart(result) => match agent.store().read_exit(job, *attempt).await.map_err(unknown)? {
             MachineDocument::Believed(_) => {
                 Err(AgentError::new("an earlier start of this attempt has written the exit record"))
             }

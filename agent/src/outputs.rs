@@ -52,13 +52,13 @@ pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<Vari
 /// The folder of a job, or of each job of a sweep; `None` for one without a success.
 async fn find_folders(agent: &Agent, id: &JobId) -> Result<Vec<(JobId, Option<String>)>, StoreError> {
     let find = async |job: &JobId| {
-        read_with_retries(agent, "the result of a job", async || agent.store.find_outputs(job).await).await
+        read_with_retries(agent, "the result of a job", async || agent.store().find_outputs(job).await).await
     };
     let folder = find(id).await?;
     if folder.is_some() {
         return Ok(vec![(id.clone(), folder)]);
     }
-    let sweep = read_with_retries(agent, "a sweep", async || agent.store.read_sweep(id).await).await?;
+    let sweep = read_with_retries(agent, "a sweep", async || agent.store().read_sweep(id).await).await?;
     let Some(sweep) = sweep else { return Ok(vec![(id.clone(), None)]) };
     let members = stream::iter(sweep.numbers()).map(|number| async move {
         let member = id.member(number);
@@ -105,12 +105,18 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) 
 }
 
 /// Retries uploads that may succeed later. Returns for people what S3 refuses for good.
-async fn while_s3_answers(agent: &Agent, mut files: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
+async fn while_s3_answers(agent: &Agent, all: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
     let (mut refused, mut timeout) = (Vec::new(), RetryTimeout::default());
+    let (mut files, mut had_moved) = (all.clone(), agent.buckets.has_moved());
     loop {
+        if agent.buckets.has_moved() != had_moved {
+            // What was uploaded before is in the other bucket.
+            (had_moved, files) = (true, all.clone());
+            refused.clear();
+        }
         let (job, attempt, node) =
             (&agent.identity.job, agent.identity.attempt, agent.seat().map_or(0, |seat| seat.node));
-        let unsent = agent.store.upload_outputs(job, attempt, node, files, owner).await;
+        let unsent = agent.store().upload_outputs(job, attempt, node, files, owner).await;
         let (fenced, unreachable) = match agent.fence.check().await {
             Ok(()) => (false, None),
             Err(FenceError::Fenced(_)) => (true, None),

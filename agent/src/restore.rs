@@ -3,6 +3,7 @@
 mod aside;
 mod earlier_job;
 mod parts;
+mod unnamed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
@@ -134,7 +135,8 @@ impl RestoreCandidates {
     }
 }
 
-/// Restores the first undamaged candidate, or else the checkpoint of the job that this one begins with.
+/// Restores the first undamaged candidate, or in a bucket that was a copy another whole checkpoint, or else that of the job that this one begins
+/// with.
 pub(crate) async fn restore(
     agent: &Arc<Agent>,
     mut candidates: RestoreCandidates,
@@ -145,8 +147,16 @@ pub(crate) async fn restore(
     let owner = &user.file_owner();
     prepare_directory(agent, &directory.path, owner).await?;
     let job = &agent.identity.job;
+    let named = candidates.in_order.clone();
     if let Some(restored) = Box::pin(restore_first(agent, job, &mut candidates, directory, owner)).await? {
         return Ok(restored.among(candidates));
+    }
+    let was_copied = agent.identity.is_restored || agent.buckets.has_moved();
+    if was_copied && !named.is_empty() {
+        candidates = Box::pin(unnamed::find(agent, &named, candidates)).await?;
+        if let Some(restored) = Box::pin(restore_first(agent, job, &mut candidates, directory, owner)).await? {
+            return Ok(restored.among(candidates));
+        }
     }
     if let Some(job) = begins_with {
         return earlier_job::restore(agent, job, candidates.skipped, directory, owner).await;

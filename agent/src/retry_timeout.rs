@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use jobs::FIRST_HEARTBEAT_AFTER;
 use store::{CheckpointError, InputError, StoreError};
 
 use crate::agent::Agent;
@@ -14,9 +13,6 @@ const RETRY_EVERY: SignedDuration = SignedDuration::from_secs(10);
 /// The tries after a permanent error, such as a missing permission: a permission that was just granted takes a while to propagate (IAM user guide,
 /// "Troubleshoot IAM": changes are eventually consistent).
 const TRIES_MAX: u32 = 6;
-
-/// The timeout of other errors: as long as an attempt without heartbeats does not count as lost.
-const TIMEOUT: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
 /// The retries of one call.
 #[derive(Debug, Default)]
@@ -95,11 +91,12 @@ impl RetryTimeout {
         bears
     }
 
-    /// Returns `true` if the caller may try again, without a pause and without a line in the log.
+    /// Returns `true` if the caller may try again, without a pause and without a line in the log. What may pass is tried for as long as an attempt
+    /// without heartbeats does not count as lost.
     pub(crate) fn should_retry(&mut self, agent: &Agent, error: &impl FailedCall) -> bool {
         self.tries += 1;
         self.lasting += u32::from(error.lasts());
         let since = self.since.get_or_insert_with(Instant::now).elapsed();
-        self.lasting < TRIES_MAX && (self.tries < TRIES_MAX || since < agent.pace.wait(TIMEOUT))
+        self.lasting < TRIES_MAX && (self.tries < TRIES_MAX || since < agent.pace.wait(agent.outage_timeout()))
     }
 }

@@ -51,10 +51,10 @@ pub(crate) async fn restore_workdir(
 async fn fetch(agent: &Agent, digest: &WorkdirDigest) -> Result<Vec<u8>, StartError> {
     let team = &agent.identity.job.team;
     let what = "the working directory";
-    let archive = read_with_retries(agent, what, async || agent.store.fetch_workdir(team, digest).await).await;
+    let archive = read_with_retries(agent, what, async || agent.store().fetch_workdir(team, digest).await).await;
     let archive = archive.map_err(|error| StartError::from_store(&error, format!("{what} cannot be read: {error}")))?;
     archive.ok_or_else(|| {
-        let address = agent.store.workdir_address(team, digest);
+        let address = agent.store().workdir_address(team, digest);
         StartError::cannot_run(format!("the archive of its working directory is gone ({address}){SUBMIT_AGAIN}"))
     })
 }

@@ -149,9 +149,12 @@ class Machine:
         knows: bool = True,  # who it is; or else once `knows_now` is called
         again: Machine | None = None,  # the same machine, which restarts
         more: Sequence[object] = (),  # further arguments of the agent
+        bucket: dict[str, Any] | None = None,  # its state bucket, in place of the job's
+        replica: dict[str, str] | None = None,  # the copy of that
     ) -> None:
         self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
         self.role, self.clock, self.umask, self.stdout, self.knows, self.more = role, clock, umask, stdout, knows, more
+        self.buckets = {**(bucket or {"bucket": BUCKET, "region": "us-east-1"}), **({"replica": replica} if replica else {})}
         self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
         self.folder = again.folder if again else job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
         self.folder.mkdir(exist_ok=True)
@@ -163,8 +166,7 @@ class Machine:
             self.job.checkpoints.rename(self.folder / "disk-of-the-machine-before")
         identity = {
             "schema": 1,
-            "bucket": BUCKET,
-            "region": "us-east-1",
+            **self.buckets,
             "job": NAME,
             "attempt": self.attempt,
             "launch": self.launch,

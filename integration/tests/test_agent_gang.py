@@ -79,7 +79,7 @@ class Node(Machine):
 
     def __enter__(self) -> Node:
         ends_at = self.ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-        identity = {"schema": 1, "bucket": BUCKET, "region": "us-east-1", "job": NAME, "attempt": self.attempt, "nodes": self.nodes}
+        identity = {"schema": 1, **self.buckets, "job": NAME, "attempt": self.attempt, "nodes": self.nodes}
         identity |= {"launch": self.launch, "ends_at": ends_at, "agent_sha256": "0" * 64}
         (self.folder / "identity.json").write_text(json.dumps(identity))
         self.metadata.__enter__()
@@ -116,8 +116,8 @@ def trains(job: Job, steps: int, *fails: int, more: str = "") -> None:
     job.spec(shlex.join(map(str, words)), more=more)
 
 
-def launch(job: Job, attempt: int, started: ExitStack, nodes: int = 2) -> list[Node]:
-    return [started.enter_context(Node(job, attempt, node, nodes)) for node in range(nodes)]
+def launch(job: Job, attempt: int, started: ExitStack, nodes: int = 2, **given: Any) -> list[Node]:
+    return [started.enter_context(Node(job, attempt, node, nodes, **given)) for node in range(nodes)]
 
 
 def end(job: Job, nodes: list[Node]) -> str:
@@ -334,3 +334,19 @@ def test_all_nodes_save_when_the_time_of_the_attempt_is_over(gang: Job) -> None:
         said = end(gang, nodes)
     assert [document(gang, 1, f"exit/{node}.json")["reason"] for node in (0, 1)] == ["expired", "expired"], said
     assert gang.head().get("result") is None and gang.kept() == 11, said
+
+
+def test_a_gang_ends_as_a_whole_once_another_stack_has_taken_over(gang: Job) -> None:
+    """Its nodes do not move to the copy of the bucket: the other stack replaces all of them, from what was copied."""
+    copy = {"bucket": "curfew-copy", "region": "eu-central-1"}
+    s3 = gang.aws.client("s3", copy["region"])
+    s3.create_bucket(Bucket=copy["bucket"], CreateBucketConfiguration={"LocationConstraint": copy["region"]})
+    trains(gang, 100_000)
+    with ExitStack() as started:
+        nodes = launch(gang, 1, started, replica=copy)
+        nodes[0].until(gang.kept)
+        record = {"schema": 1, "term": 2, **copy, "since": "2026-09-01T12:00:00Z", "before": {"bucket": BUCKET, "region": "us-east-1"}}
+        s3.put_object(Bucket=copy["bucket"], Key="home.json", Body=json.dumps(record))
+        for node in nodes:
+            assert "and replaces this gang as a whole" in node.ends()
+    assert [found["Key"] for found in s3.list_objects_v2(Bucket=copy["bucket"])["Contents"]] == ["home.json"]

@@ -21,7 +21,7 @@ pub(crate) struct AssignedJob {
 /// Reads the spec, and retries while S3 does not answer.
 pub(crate) async fn read_spec(agent: &Agent) -> Result<AssignedJob, StartError> {
     let job = &agent.identity.job;
-    let text = read_with_retries(agent, "the spec", async || agent.store.read_spec(job).await).await;
+    let text = read_with_retries(agent, "the spec", async || agent.store().read_spec(job).await).await;
     let text = text.map_err(|error| StartError::from_store(&error, format!("the spec cannot be read: {error}")))?;
     let text =
         text.ok_or_else(|| StartError::cannot_run(format!("there is no spec of the job {job}; submit it again")))?;
@@ -59,7 +59,7 @@ pub(super) async fn find_user(
 async fn read_keep(agent: &Agent) -> Option<u32> {
     let mut timeout = RetryTimeout::default();
     let why = loop {
-        match agent.store.read_keep(&agent.identity.job).await {
+        match agent.store().read_keep(&agent.identity.job).await {
             Ok(Some(keep)) => return Some(keep),
             Ok(None) => break "state.json does not have it".to_owned(),
             Err(error) if error.lasts() => break error.to_string(),

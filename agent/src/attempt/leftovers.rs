@@ -108,7 +108,7 @@ pub(crate) fn warn_of_lost_work(agent: &Agent, signal: &str, ending: Option<Comm
 /// of the previous one.
 pub(super) async fn pass_on_lost_work(agent: &Agent) {
     let Some(before @ 1..) = agent.identity.attempt.checked_sub(1) else { return };
-    let Ok(MachineDocument::Believed(beat)) = agent.store.read_heartbeat(&agent.identity.job, before).await else {
+    let Ok(MachineDocument::Believed(beat)) = agent.store().read_heartbeat(&agent.identity.job, before).await else {
         return;
     };
     let lost = beat.heartbeat.warnings.iter().find(|one| one.kind == AgentWarningKind::LostAtSignal);

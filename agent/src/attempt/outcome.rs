@@ -71,7 +71,7 @@ pub(super) async fn outcome(
 /// True if the machine of the previous attempt had such a fault as well: then it is none of a single machine.
 async fn had_gpu_fault_before(agent: &Agent) -> bool {
     let Some(before @ 1..) = agent.identity.attempt.checked_sub(1) else { return false };
-    let exit = Box::pin(agent.in_time(agent.store.read_exit(&agent.identity.job, before))).await;
+    let exit = Box::pin(agent.in_time(agent.store().read_exit(&agent.identity.job, before))).await;
     matches!(exit, Some(Ok(MachineDocument::Believed(exit))) if exit.reason == ExitReason::Broken && exit.why.contains(GPU_FAULT))
 }
 

@@ -190,7 +190,7 @@ impl<'a> GangDriver<'a> {
 
     /// Lists, looks at steps, and carries out one act.
     async fn go_on(&mut self) -> Result<Flow, StoreError> {
-        self.listing = self.agent.store.read_gang(&self.seat.launch, &self.listing).await?;
+        self.listing = self.agent.store().read_gang(&self.seat.launch, &self.listing).await?;
         self.head = Some(self.agent.fence.read_any().await?);
         self.say_stop();
         self.wait_for_previous().await?;
@@ -328,7 +328,7 @@ impl<'a> GangDriver<'a> {
     }
 
     async fn write(&self, document: GangDocument, content: &impl serde::Serialize) -> Result<Flow, StoreError> {
-        self.agent.store.write_gang_document(&self.seat.launch, document, content).await?;
+        self.agent.store().write_gang_document(&self.seat.launch, document, content).await?;
         Ok(Flow::Again)
     }
 }

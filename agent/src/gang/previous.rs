@@ -49,7 +49,7 @@ impl PreviousAttempt {
         if self.launch.as_ref() != Some(&launch) {
             (self.launch, self.listing) = (Some(launch.clone()), GangListing::default());
         }
-        self.listing = agent.store.read_gang(&launch, &self.listing).await?;
+        self.listing = agent.store().read_gang(&launch, &self.listing).await?;
         let stale_after = agent.pace.scale(PREVIOUS_HEARTBEAT_STALE_AFTER).max(SignedDuration::from_secs(2));
         let newest = self.listing.beats.values().copied().max();
         let is_stale = newest.zip(own_beat).is_some_and(|(newest, own)| own.duration_since(newest) > stale_after);

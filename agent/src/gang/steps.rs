@@ -66,7 +66,7 @@ impl StepCommits {
         let is_newer =
             |step: u64, rewrite: u32| newest.is_none_or(|newest| (newest.step, newest.rewrite) < (step, rewrite));
         let mut steps: BTreeMap<(u64, u32), PartTimes> = BTreeMap::new();
-        for part in agent.store.list_parts(&seat.launch.job, attempt).await? {
+        for part in agent.store().list_parts(&seat.launch.job, attempt).await? {
             let Checkpoint { step, rewrite, .. } = part.checkpoint;
             if part.checkpoint.attempt == attempt && part.node < seat.launch.nodes && is_newer(step, rewrite) {
                 steps.entry((step, rewrite)).or_default().insert(part.node, part.at);
@@ -79,7 +79,7 @@ impl StepCommits {
         for ((step, rewrite), mut parts) in steps.into_iter().rev().take(STEPS_MAX) {
             let checkpoint = Checkpoint { attempt, step, rewrite };
             if lacks_own(&parts) && owes_empty(agent, seat, context, &parts) {
-                let written = agent.store.write_empty_part(&seat.part(false, Vec::new()), checkpoint, now()).await;
+                let written = agent.store().write_empty_part(&seat.part(false, Vec::new()), checkpoint, now()).await;
                 match written {
                     Ok(()) => {
                         note_step_of_peers(agent, seat, step, parts.values().copied().min());
@@ -185,7 +185,7 @@ async fn read_parts(
 ) -> Result<BTreeMap<Node, DocumentSight<NodeManifest>>, FenceError> {
     let mut manifests = BTreeMap::new();
     for node in parts.keys() {
-        let sight = agent.store.read_part(&agent.identity.job, checkpoint, *node).await?;
+        let sight = agent.store().read_part(&agent.identity.job, checkpoint, *node).await?;
         manifests.insert(*node, sight);
     }
     Ok(manifests)

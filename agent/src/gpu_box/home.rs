@@ -171,7 +171,7 @@ async fn wait_for_disk(agent: &Agent) -> Result<FoundHome, StartError> {
     let machine = notice::get(&notice::client(), notice::INSTANCE_ID).await.ok().flatten();
     let mut why = String::new();
     while begun.elapsed() < agent.pace.wait(HOME_TIMEOUT) {
-        let now_why = match agent.store.read_box_state(job).await {
+        let now_why = match agent.store().read_box_state(job).await {
             Ok(Some((terms, state))) => match state.home.clone() {
                 Some(home) if machine.as_ref().is_none_or(|machine| home.machine.as_str() == machine) => {
                     let name = disk_name(home.volume.as_str());

@@ -24,13 +24,13 @@ impl KeeperTask {
         let mut head = agent.fence.read_any().await?;
         let mut checkpoint = place(&head);
         if seat.has_put(checkpoint) {
-            let withdrawn = agent.store.read_part(job, checkpoint, seat.node).await?;
-            agent.store.delete_part(job, checkpoint, seat.node).await?;
+            let withdrawn = agent.store().read_part(job, checkpoint, seat.node).await?;
+            agent.store().delete_part(job, checkpoint, seat.node).await?;
             agent.pace.sleep(POLL_EVERY_WAITING).await;
             head = agent.fence.read_any().await?;
             let is_named = head.named().any(|named| named == checkpoint);
             if let Some(withdrawn) = withdrawn.read().filter(|_| is_named) {
-                agent.store.put_part_back(job, checkpoint, withdrawn).await?;
+                agent.store().put_part_back(job, checkpoint, withdrawn).await?;
             }
             checkpoint = place(&head);
         }
@@ -69,7 +69,7 @@ pub(super) async fn upload_content(
     owner: &FileOwner,
 ) -> Result<Manifest, CheckpointError> {
     match part {
-        Some(part) => Ok(agent.store.upload_part(&part, checkpoint, content, owner, now()).await?.part),
-        None => agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, owner, now()).await,
+        Some(part) => Ok(agent.store().upload_part(&part, checkpoint, content, owner, now()).await?.part),
+        None => agent.store().upload_checkpoint(&agent.identity.job, checkpoint, content, owner, now()).await,
     }
 }

@@ -21,7 +21,7 @@ impl KeeperTask {
 
 /// Deletes all that it can. Returns which failed, and why the first did.
 pub(crate) async fn delete_all_but(agent: &Agent, newest: Checkpoint, kept: &[Checkpoint]) -> Option<String> {
-    let (store, job) = (&agent.store, &agent.identity.job);
+    let (store, job) = (agent.store(), &agent.identity.job);
     let listed = match store.list_checkpoints(job).await {
         Ok(listed) => listed,
         Err(error) => return Some(format!("old checkpoints are not deleted, and still cost money: {error}")),

@@ -20,7 +20,6 @@ use super::part::upload_content;
 use super::words::describe;
 use super::{KeepError, KeeperTask, LOOK_EVERY};
 use crate::directory::{self, KeptStep, StepSnapshot};
-use crate::fence::FenceError;
 use crate::world::{now, time_since};
 
 /// The bytes read of a `trainer_state.json`: the best checkpoint is named at its beginning.
@@ -32,7 +31,8 @@ impl KeeperTask {
         let checkpoint = if let Some(seat) = agent.seat() {
             self.place_of_part(seat, step.number).await?
         } else {
-            place_of(&agent.fence.named().await, agent.identity.attempt, step.number.place(self.kept))
+            let named: Vec<Checkpoint> = agent.fence.last().await.named().collect();
+            place_of(&named, agent.identity.attempt, step.number.place(self.kept))
         };
         let place = checkpoint.step;
         let own = |error: io::Error| KeepError::Own(directory::describe_io_error(&error));
@@ -56,16 +56,21 @@ impl KeeperTask {
                     let writer = *self.writer.borrow();
                     self.scan_steps(writer).await;
                 } => {}
+                () = agent.buckets.wait_for_move(), if !self.has_moved => {}
             }
+            let has_moved = agent.buckets.has_moved() != self.has_moved;
             // The open files of an upload keep their room on the disk.
-            if self.held.has_given_up(&step.entries) || (self.room.missing() > 0 && snapshot.has_copies()) {
+            let lacks_room =
+                self.held.has_given_up(&step.entries) || (self.room.missing() > 0 && snapshot.has_copies());
+            if has_moved || lacks_room {
                 drop(upload);
                 let thaw = move || {
                     snapshot.thaw();
                     Ok(())
                 };
                 self.disk.run(thaw).await.map_err(own)?;
-                return Err(KeepError::Own("the command needs its room on the disk: set `root_volume_gib`".to_owned()));
+                let needs_room = "the command needs its room on the disk: set `root_volume_gib`";
+                return Err(if has_moved { KeepError::Moved } else { KeepError::Own(needs_room.to_owned()) });
             }
         };
         let looked = self.disk.run(move || {
@@ -140,7 +145,7 @@ impl KeeperTask {
         newest: Checkpoint,
         is_unverified: bool,
         beside: &[Checkpoint],
-    ) -> Result<Vec<Checkpoint>, FenceError> {
+    ) -> Result<Vec<Checkpoint>, KeepError> {
         // A checkpoint from which a command resumed and came this far was whole. An unverified one does not prove that it came so far.
         let others = self.unverified.iter().copied().filter(|other| is_unverified || Some(*other) != self.from);
         let mut unverified: Vec<Checkpoint> = others.chain(is_unverified.then_some(newest)).collect();
@@ -156,7 +161,8 @@ impl KeeperTask {
                 head.began_again = Some(newest.attempt);
             }
         };
-        self.agent.fence.swap(name).await?;
+        let named = self.agent.fence.swap_unless_moved(self.has_moved, name).await?;
+        named.ok_or(KeepError::Moved)?;
         self.finished.has_kept |= !is_unverified;
         self.counting = kept.iter().rev().copied().chain([newest]).collect();
         self.unverified = unverified;

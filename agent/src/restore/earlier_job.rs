@@ -37,7 +37,7 @@ pub(super) async fn restore(
 }
 
 async fn read_candidates(agent: &Agent, job: &JobId) -> Result<RestoreCandidates, StartError> {
-    let read = read_with_retries(agent, "the checkpoints of a job", async || agent.store.read_head(job).await).await;
+    let read = read_with_retries(agent, "the checkpoints of a job", async || agent.store().read_head(job).await).await;
     let head = match read {
         Ok(MachineDocument::Absent) => return Ok(RestoreCandidates::default()),
         Ok(MachineDocument::Believed(head)) => Ok(head),

@@ -57,7 +57,7 @@ pub(super) async fn fetch(
     if is_gang && let Some(manifest) = fetch_parts(agent, job, checkpoint, into.clone(), owner).await? {
         return Ok(manifest);
     }
-    let whole = agent.store.restore_checkpoint(job, checkpoint, into.clone(), owner).await;
+    let whole = agent.store().restore_checkpoint(job, checkpoint, into.clone(), owner).await;
     // Another job may have had several nodes.
     if !is_gang
         && *job != agent.identity.job
@@ -77,10 +77,10 @@ async fn fetch_parts(
     into: PathBuf,
     owner: &FileOwner,
 ) -> Result<Option<Manifest>, CheckpointError> {
-    let Some(parts) = agent.store.read_parts(job, checkpoint).await? else { return Ok(None) };
+    let Some(parts) = agent.store().read_parts(job, checkpoint).await? else { return Ok(None) };
     let own = agent.seat().map_or(0, |seat| seat.node);
     let plan = restore_plan(own, &parts, agent.identity.nodes, RestoreScope::All);
     let plan = plan.map_err(|refused| CheckpointError::Unrestorable(refused.to_string()))?;
-    agent.store.restore_parts(job, checkpoint, &plan, into, owner).await?;
+    agent.store().restore_parts(job, checkpoint, &plan, into, owner).await?;
     Ok(Some(plan.manifest))
 }

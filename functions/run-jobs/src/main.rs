@@ -23,9 +23,12 @@ fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
         async |settings| {
-            let FunctionSettings { job_profile, trigger_buckets, runs_schedules, .. } = settings.clone();
+            let FunctionSettings { job_profile, trigger_buckets, runs_schedules, home, .. } = settings.clone();
             let agents = AgentBinaries::new(runtime::agents());
-            let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets, runs_schedules };
+            let is_restored = home.as_ref().is_some_and(|home| home.is_restored);
+            let replica = home.and_then(|home| home.replica);
+            let profile = job_profile;
+            let setup = DeploymentSetup { agents, profile, trigger_buckets, runs_schedules, replica, is_restored };
             (Clients::connect(FUNCTION, settings).await, setup)
         },
         reconcile,

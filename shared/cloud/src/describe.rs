@@ -18,7 +18,7 @@ use std::borrow::Cow;
 pub(crate) use capacity_reservations::{DESCRIBE_RESERVATIONS, active_reservations};
 #[cfg(feature = "operator")]
 pub(crate) use document::XmlElement;
-pub(crate) use instances::{DESCRIBE_INSTANCES, page};
+pub(crate) use instances::{DESCRIBE_INSTANCES, LaunchNames, page};
 pub(crate) use snapshots::snapshot;
 pub(crate) use snapshots::{DESCRIBE_SNAPSHOTS, snapshots_page};
 pub(crate) use volumes::volume;

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
+use jobs::takeover::FoundMachine;
 use jobs::{
     GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineImage,
     MachineKind, MachineObservation, TypeOfferings, VpcGroups, ZoneSubnets,
@@ -41,6 +42,10 @@ impl JobCloud for Aws {
         now: Timestamp,
     ) -> Result<Vec<MachineObservation>, CallError> {
         machine::observe_machines(self, region, instances, now).await
+    }
+
+    async fn find_job_machines(&self, region: &Region) -> Result<Vec<FoundMachine>, CallError> {
+        machine::find_job_machines(self, region).await
     }
 
     async fn list_offerings(

@@ -20,6 +20,7 @@ mod notifications;
 mod ranking;
 mod schedules;
 mod sweeps;
+mod takeover;
 mod triggers;
 mod work;
 
@@ -31,9 +32,11 @@ use std::time::Duration;
 
 use futures::future::join3;
 use jiff::Timestamp;
+use jobs::takeover::Takeover;
 use jobs::trigger::TriggerObject;
 use jobs::{Job, JobId, LaunchRefusals, Phase};
 use model::config::{Config, ConfigInForce};
+use model::home::StateBucket;
 use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
@@ -108,6 +111,10 @@ pub struct DeploymentSetup {
     pub trigger_buckets: Vec<String>,
     /// `true` if schedules make jobs.
     pub runs_schedules: bool,
+    /// The copy of the state bucket, which machines are told.
+    pub replica: Option<StateBucket>,
+    /// `true` if the state bucket was a copy, so that states may be older than machines.
+    pub is_restored: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +127,11 @@ pub enum ReconcileError {
         "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Correct the rule that sent it"
     )]
     ForeignBucket(String, String),
+    /// The bucket was a copy, and the record of the takeover could not be read.
+    #[error(
+        "it is unknown since when this stack acts, and states may be older than machines, so nothing was done: {0}"
+    )]
+    Takeover(StoreError),
     /// An arrival was not recorded. The queue brings the events back.
     #[error("an arrival was not recorded for the triggers, so its event is tried again: {0}")]
     Arrivals(StoreError),
@@ -140,6 +152,8 @@ struct JobsRun<'a, C, D> {
     is_hub_known: bool,
     /// The instance of the interruption warning.
     warned: Option<ResourceId>,
+    /// The takeover by which this stack acts.
+    takeover: Option<Takeover>,
     /// Instances that were described for all jobs together.
     sights: MachineSightings,
     /// The states of the jobs that other jobs wait for.
@@ -249,8 +263,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
 /// Finds the jobs that a hint names, reconciles each, and notifies people.
 ///
 /// # Errors
-/// If the configuration was refused or could not be read, or the event names a foreign bucket: nothing was done. If an arrival was not recorded:
-/// all else was done.
+/// If the configuration was refused or could not be read, the event names a foreign bucket, or the record of a takeover could not be read: nothing
+/// was done. If an arrival was not recorded: all else was done.
 pub async fn reconcile(
     run: &Run<'_, impl JobCloud, impl JobRunDocuments>,
     setup: &DeploymentSetup,
@@ -275,6 +289,7 @@ pub async fn reconcile(
     let ConfigInForce { config, hub } = config?;
     let is_hub_known = hub.unknown().is_none();
     let subscription = if is_hub_known { subscription } else { ConfirmedSubscription::Unknown };
+    let takeover = read_takeover(run.store, setup).await?;
     let is_subscription_known = subscription != ConfirmedSubscription::Unknown;
     let mut jobs = JobsRun {
         run,
@@ -284,6 +299,7 @@ pub async fn reconcile(
         setup,
         is_hub_known,
         warned: warned_instance(&hint),
+        takeover,
         sights: MachineSightings::default(),
         dependencies: dependencies::KnownDependencies::default(),
         sweeps: sweeps::KnownSweeps::default(),
@@ -323,6 +339,17 @@ pub async fn reconcile(
     let report = JobsReport { seen, steps, ..empty_report(run) };
     let report = Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await;
     recorded.map(|()| report).map_err(ReconcileError::Arrivals)
+}
+
+/// The takeover by which this stack acts; without a call `None` if its bucket was no copy.
+async fn read_takeover(
+    store: &impl ReconcilerDocuments,
+    setup: &DeploymentSetup,
+) -> Result<Option<Takeover>, ReconcileError> {
+    if !setup.is_restored {
+        return Ok(None);
+    }
+    Box::pin(store.read_takeover()).await.map_err(ReconcileError::Takeover)
 }
 
 /// The report of a run that did nothing.

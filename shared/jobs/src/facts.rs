@@ -9,6 +9,7 @@ use model::rule::Rule;
 
 use super::boxes::{BoxFacts, ExtendRequest};
 use super::node_gang::{GangReport, GangSight};
+use super::takeover::{NewerMachines, Takeover};
 use super::{
     CancelRequest, DependencyState, ExitRecord, Head, JobGroup, LaunchObstacle, MachineHold, QuotaCode, Ranking,
 };
@@ -57,6 +58,10 @@ pub struct JobFacts {
     pub box_synced_at: Option<Timestamp>,
     /// A person's request to extend it. `Some(None)`: there is none.
     pub extend: Option<Option<ExtendRequest>>,
+    /// The takeover by which this stack acts; `None` if its bucket was no copy.
+    pub takeover: Option<Takeover>,
+    /// The machines that EC2 shows and the state does not name, while [`Job::is_unsettled`](super::Job::is_unsettled).
+    pub newer: NewerMachines,
     /// Result of the effect of the previous round.
     pub answer: Option<EffectResult>,
 }

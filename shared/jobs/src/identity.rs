@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use model::digest::sha256_hex;
+use model::home::StateBucket;
 use model::id::Region;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,12 @@ pub struct MachineIdentity {
     /// The state bucket.
     pub bucket: String,
     pub region: Region,
+    /// The copy of that bucket in another region; `None`: it has none. The agent moves there once the record of the stack that acts says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<StateBucket>,
+    /// `true` if the bucket was a copy itself: what head names may not be whole there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_restored: bool,
     pub job: JobId,
     pub attempt: u32,
     /// Number of machines of the launch, which run the command together.

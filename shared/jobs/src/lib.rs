@@ -56,6 +56,7 @@ mod shell;
 mod signal_recipients;
 mod spec;
 mod sweep;
+pub mod takeover;
 pub mod team_access;
 pub mod telemetry;
 mod transfer;
@@ -229,8 +230,16 @@ pub struct Job {
     /// The knowledge by which its deadline decides; `None` where the deadline decides nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<JobDeadline>,
+    /// Term of the latest takeover after which all its machines were known; 0 before any.
+    #[serde(default, skip_serializing_if = "is_no_term")]
+    pub settled_term: u64,
     /// The last notification: a fingerprint of [`Job::notification`].
     pub notified: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_no_term(term: &u64) -> bool {
+    *term == 0
 }
 
 /// The failed attempts of a job that did not end it. A failure is counted once: what head and exit records say of attempts up to the latest
@@ -327,6 +336,7 @@ impl Job {
             was_observed: false,
             machine_hold: None,
             deadline,
+            settled_term: 0,
             notified: None,
         }
     }

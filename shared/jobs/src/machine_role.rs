@@ -17,6 +17,9 @@ use model::team_role::{create_team_command, team_role};
 use super::team_access::AllowList;
 use super::{Job, JobId};
 
+/// The instance profiles that a stack makes for all teams, of a first and of a restored one (`JobProfile` in template.yaml).
+pub const SHARED_PROFILES: [&str; 2] = ["curfew-job", "curfew-restored-job"];
+
 /// The role that the machines of a job get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachineRole<'a> {

@@ -1,7 +1,7 @@
 //! The state machine. A file for what a job does in each part of its life: [`dependencies`] before its first launch,
 //! [`place`] before it has a machine, [`launch`] while one is asked
 //! for, [`no_capacity`] while there is none to be had, [`run`] while it has one, [`spot_return`] while it leaves that one for Spot,
-//! [`retry`] after its command has failed, [`over`] when it has ended; [`groups`] has the groups of EC2 for several machines; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
+//! [`retry`] after its command has failed, [`over`] when it has ended; [`takeover`] after its bucket was taken over from a copy; [`groups`] has the groups of EC2 for several machines; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
 //! money is left.
 
 mod boxes;
@@ -17,6 +17,7 @@ mod place;
 mod retry;
 mod run;
 mod spot_return;
+mod takeover;
 
 use std::ops::ControlFlow;
 
@@ -130,6 +131,10 @@ fn decide(job: &Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
         let ended = ended.clone();
         return over::go_on(job, ended, facts, now);
     }
+    let job = match takeover::settle(job, facts, now) {
+        ControlFlow::Continue(job) => job,
+        ControlFlow::Break(decided) => return decided,
+    };
     // It may have been launched: that has to be known first, so that the machine ends with the job.
     if let Phase::Launching(launching) = &job.phase {
         let launching = launching.clone();

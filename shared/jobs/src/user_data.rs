@@ -81,6 +81,8 @@ mod tests {
             schema: 1,
             bucket: "curfew-state-123456789012".to_owned(),
             region: "eu-west-1".into(),
+            replica: None,
+            is_restored: false,
             job: JobId::read("vision/llama-ft-0123abcd").unwrap(),
             attempt: 3,
             nodes: 1,

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use jiff::Timestamp;
 use jobs::{JobId, MachineIdentity, USER_DATA_BYTES_MAX, user_data};
+use model::home::StateBucket;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -124,8 +125,12 @@ fn any_identity() -> impl Strategy<Value = MachineIdentity> {
     (text(63), text(30), job, (any::<u32>(), text(16)), seconds, text(64)).prop_map(
         |(bucket, region, job, (attempt, launch), seconds, agent_sha256)| MachineIdentity {
             schema: 1,
-            bucket,
+            replica: region
+                .starts_with('a')
+                .then(|| StateBucket { bucket: bucket.clone(), region: "us-west-2".into() }),
+            is_restored: attempt % 2 == 0,
             region: region.as_str().into(),
+            bucket,
             job,
             attempt,
             nodes: 1,
@@ -200,6 +205,8 @@ fn the_first_part_differs_by_the_end_alone() {
         schema: 1,
         bucket: bucket.to_owned(),
         region: "eu-west-1".into(),
+        replica: None,
+        is_restored: false,
         job: JobId::read("vision/llama-0123abcd").unwrap(),
         attempt: 1,
         nodes: 1,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
+use jobs::takeover::FoundMachine;
 use jobs::{
     GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineImage,
     MachineKind, MachineObservation, TypeOfferings, VpcGroups, ZoneSubnets,
@@ -47,6 +48,12 @@ pub trait JobCloud: PriceCloud {
         instances: &[ResourceId],
         now: Timestamp,
     ) -> Result<Vec<MachineObservation>, CallError>;
+
+    /// The instances of a region that boot or run and have the tag `curfew:job`, whoever launched them.
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    async fn find_job_machines(&self, region: &Region) -> Result<Vec<FoundMachine>, CallError>;
 
     /// The types of a kind that are sold by the second, with the zones that offer them. Only the named types, if there are any; otherwise
     /// all except bare metal, which boots for longer than a job waits for its first heartbeat.

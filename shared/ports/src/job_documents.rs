@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jobs::boxes::{ExtendRequest, GpuBox};
 use jobs::node_gang::{GangLaunch, GangListing, Node};
+use jobs::takeover::Takeover;
 use jobs::{CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms, SpecMistake};
 use model::id::TeamName;
 
@@ -120,6 +121,12 @@ pub trait MachineDocuments {
 pub trait ReconcilerDocuments: JobDocuments + MachineDocuments {
     /// The bucket's name.
     fn bucket_name(&self) -> &str;
+
+    /// The takeover of the bucket from a copy; `None` if the first stack acts.
+    ///
+    /// # Errors
+    /// If S3 refused, or the record is damaged.
+    async fn read_takeover(&self) -> Result<Option<Takeover>, StoreError>;
 
     /// Writes the state of a job over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.
     ///

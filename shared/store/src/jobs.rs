@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{ExtendRequest, GpuBox, box_key};
 use jobs::keys::{JobDocument, active_key, document_key, job_of_key, jobs_folder, team_and_job, team_of_folder};
 use jobs::node_gang::{GangDocument, GangLaunch, GangListing, Node};
+use jobs::takeover::Takeover;
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
 use model::id::TeamName;
@@ -110,6 +111,11 @@ impl MachineDocuments for Store {
 impl ReconcilerDocuments for Store {
     fn bucket_name(&self) -> &str {
         self.bucket.name()
+    }
+
+    async fn read_takeover(&self) -> Result<Option<Takeover>, StoreError> {
+        let record = Box::pin(self.read_home()).await?.value;
+        Ok(record.as_ref().and_then(Takeover::from_record))
     }
 
     async fn write_job(&self, job: &Job, last: Option<&str>) -> Result<Option<String>, StoreError> {

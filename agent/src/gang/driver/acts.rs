@@ -102,7 +102,7 @@ impl GangDriver<'_> {
     async fn withdraw_parts(&self, head: &Head) -> Result<(), StoreError> {
         let named: Vec<_> = head.named().collect();
         for part in self.seat.unnamed_parts(&named) {
-            self.agent.store.delete_part(&self.seat.launch.job, part, self.seat.node).await?;
+            self.agent.store().delete_part(&self.seat.launch.job, part, self.seat.node).await?;
             self.seat.forget_part(part);
         }
         Ok(())

@@ -11,6 +11,7 @@ use aws_smithy_runtime_api::client::interceptors::context::{Error, Output};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use model::curfew_tags::JOB;
 use model::id::{Region, ResourceId, TypeName};
 use model::instance::{DescribedInstance, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 
@@ -35,9 +36,28 @@ pub(crate) struct InstancesPage {
     pub(crate) ended_at: BTreeMap<ResourceId, Timestamp>,
     /// The place of each instance in its launch, from 0 on (EC2 API reference, `Instance`: `AmiLaunchIndex`).
     pub(crate) launch_indexes: BTreeMap<ResourceId, u8>,
+    /// The launches of instances with the tag `curfew:job`.
+    pub(crate) launch_names: BTreeMap<ResourceId, LaunchNames>,
     /// The number of instances without id, type or launch time.
     pub(crate) incomplete: usize,
     pub(crate) next_token: Option<String>,
+}
+
+/// The words of a launch that EC2 keeps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LaunchNames {
+    pub(crate) client_token: Option<String>,
+    /// The name of the instance profile, without its path.
+    pub(crate) profile: Option<String>,
+}
+
+impl LaunchNames {
+    fn read(item: &InstanceXml<'_>) -> Option<Self> {
+        item.tags.contains_key(JOB).then(|| Self {
+            client_token: item.client_token.as_deref().filter(|token| !token.is_empty()).map(str::to_owned),
+            profile: item.profile_arn.as_deref().and_then(|arn| arn.rsplit('/').next()).map(str::to_owned),
+        })
+    }
 }
 
 /// Sends one `DescribeInstances`. An answer that cannot be read to its end is an error.
@@ -72,11 +92,13 @@ impl InstancesPage {
     fn add_instance(&mut self, item: InstanceXml<'_>, region: &Region) {
         let request = item.spot_request.clone();
         let index = item.launch_index.as_deref().and_then(|index| index.parse().ok());
+        let launch = LaunchNames::read(&item);
         let transition = item.transition_reason.as_deref().and_then(time_of_transition);
         match described(item, region) {
             Some(described) => {
                 let request = request.map(|request| (described.instance.id.clone(), request.into_owned()));
                 self.spot_requests.extend(request);
+                self.launch_names.extend(launch.map(|launch| (described.instance.id.clone(), launch)));
                 self.launch_indexes.extend(index.map(|index| (described.instance.id.clone(), index)));
                 let at = transition.map(|at| (described.instance.id.clone(), at));
                 match described.instance.state {

@@ -1,6 +1,7 @@
 //! The machine of a job: observing and terminating it.
 
 mod gang;
+mod search;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 use crate::observe::{FILTER_VALUES_MAX, filter};
+
+pub(super) use search::find_job_machines;
 
 /// The run of one minute has more to do than observe.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jobs::takeover::FoundMachine;
 use jobs::team_access::check_image;
 use jobs::{
     Candidate, CapacityPool, JobTerms, LaunchObstacle, LaunchOrder, LaunchResult, ListedQuota, MachineImage,
@@ -23,6 +24,7 @@ pub struct AnswerCache {
     subnets: CachedAnswers<(Region, BTreeSet<ResourceId>), Result<ZoneSubnets, CallError>>,
     images: CachedAnswers<(Region, String, ImageSource), Result<MachineImage, LaunchObstacle>>,
     quotas: CachedAnswers<Region, Result<Vec<ListedQuota>, CallError>>,
+    machines: CachedAnswers<Region, Result<Arc<Vec<FoundMachine>>, CallError>>,
 }
 
 impl AnswerCache {
@@ -102,6 +104,19 @@ impl AnswerCache {
     /// If Service Quotas does not list them.
     pub async fn quotas(&self, cloud: &impl JobCloud, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
         self.quotas.get_or_ask(region.clone(), Box::pin(cloud.list_quotas(region))).await
+    }
+
+    /// The instances of a region with the tag `curfew:job`.
+    ///
+    /// # Errors
+    /// If EC2's answer is incomplete.
+    pub async fn find_job_machines(
+        &self,
+        cloud: &impl JobCloud,
+        region: &Region,
+    ) -> Result<Arc<Vec<FoundMachine>>, CallError> {
+        let find = async { cloud.find_job_machines(region).await.map(Arc::new) };
+        self.machines.get_or_ask(region.clone(), Box::pin(find)).await
     }
 
     /// The refusal of a gang that no quota has room for; `None` if one may have, or that is not known.

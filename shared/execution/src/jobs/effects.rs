@@ -124,6 +124,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             schema: documents::SCHEMA,
             bucket: self.run.store.bucket_name().to_owned(),
             region: self.run.cloud.home().clone(),
+            replica: self.setup.replica.clone(),
+            is_restored: self.setup.is_restored,
             job: job.job.clone(),
             attempt: launch.attempt,
             nodes: job.terms.gpu.nodes,

@@ -6,6 +6,7 @@ use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::boxes::{BoxFacts, BoxReport, ExtendRequest};
 use jobs::node_gang::{GangReport, GangSight, gang_sight, previous_gang_sight};
+use jobs::takeover::NewerMachines;
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
     JobFacts, JobMachine, MachineHold, MachineObservation, MachineSight, NeededFacts, PendingDecision, needed_facts,
@@ -127,6 +128,12 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         now: Timestamp,
     ) -> JobFacts {
         let (job, wants) = (decision.job(), decision.needed_facts(now));
+        let unsettled = self.takeover.as_ref().filter(|takeover| job.is_unsettled(takeover));
+        let newer = match unsettled.filter(|_| decision.warned().is_none()) {
+            Some(takeover) => Box::pin(self.find_newer_machines(job, takeover)).await,
+            None => NewerMachines::default(),
+        };
+        let wants = NeededFacts { head: wants.head || newer != NewerMachines::Unknown, ..wants };
         let (machine, previous_attempt) =
             (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
         // After a warning its instance was already described to find the job.
@@ -166,6 +173,8 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             box_in_use_at: box_report.map(|report| report.in_use_at),
             box_synced_at: box_report.and_then(|report| report.synced_at),
             extend: known.extend.clone().filter(|_| wants.extend),
+            takeover: self.takeover.clone(),
+            newer,
             ..JobFacts::default()
         }
     }

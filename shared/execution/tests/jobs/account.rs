@@ -10,6 +10,7 @@ use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice};
 use jiff::{SignedDuration, Timestamp};
 use jobs::boxes::{GpuBox, HomeEffect, HomeSight};
 use jobs::efa::{NetworkCards, SubnetAddresses};
+use jobs::takeover::FoundMachine;
 use jobs::{
     GroupKey, JobId, JobMachine, LaunchObstacle, LaunchOrder, LaunchResult, ListedGroup, ListedQuota, MachineHold,
     MachineImage, MachineKind, MachineObservation, MachineSight, TypeOffering, TypeOfferings, VpcGroups, ZoneSubnet,
@@ -17,7 +18,7 @@ use jobs::{
 };
 use model::channels::MessageTopics;
 use model::config::Config;
-use model::curfew_tags::{ATTEMPT, JOB};
+use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB};
 use model::fixture;
 use model::id::{Region, ResourceId, TypeName};
 use model::image_source::ImageSource;
@@ -186,6 +187,32 @@ impl JobCloud for Account<'_> {
             }
         };
         Ok(instances.iter().map(observe).collect())
+    }
+
+    async fn find_job_machines(&self, _: &Region) -> Result<Vec<FoundMachine>, CallError> {
+        self.call("ec2:DescribeInstances").await?;
+        let mut world = self.world.borrow_mut();
+        let now = world.now;
+        let found = |machine: &SimulatedMachine| {
+            let Instance { id, region, instance_type, launched_at, tags, .. } = machine.describe(now)?.instance;
+            Some(FoundMachine {
+                instance: id,
+                region,
+                zone: Some(machine.zone.clone()),
+                instance_type,
+                lifecycle: Some(machine.lifecycle),
+                launched_at,
+                job: tags.get(JOB)?.clone(),
+                attempt: tags.get(ATTEMPT)?.parse().ok(),
+                expires_at: tags.get(EXPIRES_AT)?.parse().ok(),
+                token: Some(machine.token.clone()),
+                profile: machine.profile.clone(),
+            })
+        };
+        let alive = world.machines.iter().filter(|machine| machine.lives_at(now));
+        let found: Vec<FoundMachine> = alive.filter_map(found).collect();
+        world.searches += 1;
+        Ok(found)
     }
 
     async fn list_offerings(

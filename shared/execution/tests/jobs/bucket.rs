@@ -11,6 +11,7 @@ use jobs::boxes::{ExtendRequest, GpuBox};
 use jobs::inbox::{AnswerKind, InboxAnswers, Submission, answer_key};
 use jobs::keys::{active_key, jobs_folder};
 use jobs::node_gang::{DocumentSight, GangDocument, GangLaunch, GangListing, Listed, Node};
+use jobs::takeover::Takeover;
 use jobs::trigger::TriggerListing;
 use jobs::{
     CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, JobName, ScheduleState, Sweep, TriggerState,
@@ -236,6 +237,10 @@ impl ReconcilerDocuments for Account<'_> {
     }
 
     /// The state may have been written although the answer is lost.
+    async fn read_takeover(&self) -> Read<Option<Takeover>> {
+        Ok(self.world.borrow().takeover.clone())
+    }
+
     async fn write_job(&self, job: &Job, last: Option<&str>) -> Read<Option<String>> {
         self.store_call().await?;
         let written = {

@@ -80,6 +80,8 @@ fn setup() -> DeploymentSetup {
         profile: Some("curfew-job".to_owned()),
         trigger_buckets: Vec::new(),
         runs_schedules: false,
+        replica: None,
+        is_restored: true,
     }
 }
 
@@ -162,6 +164,13 @@ impl Simulation {
 
     /// One tick of EC2, agents and runs.
     fn tick(&mut self, is_calm: bool) {
+        {
+            let mut world = self.world.borrow_mut();
+            if world.is_taken_over && !is_calm && world.one_in(50) {
+                world.take_over();
+            }
+            world.replicate();
+        }
         let warned = self.world.borrow_mut().live(is_calm);
         for instance in warned {
             self.run(&warning(HOME.into(), instance), None, false);
@@ -208,8 +217,12 @@ fn warning(region: Region, instance: ResourceId) -> EventHint {
 /// Returns what happened in these months, to jobs of so many machines each.
 fn live(seed: u64, (from, to): (&str, &str), pace: u32, nodes: u8) -> Tally {
     let (from, to): (Timestamp, Timestamp) = (from.parse().unwrap(), to.parse().unwrap());
-    let mut account = Simulation::new(seed, from, &config(), 400);
+    let account = Simulation::new(seed, from, &config(), 400);
     account.world.borrow_mut().nodes = nodes;
+    live_until(account, to, pace).tally
+}
+
+fn live_until(mut account: Simulation, to: Timestamp, pace: u32) -> JobsWorld {
     while account.world.borrow().now < to {
         let is_calm = to.duration_since(account.world.borrow().now) < CALM;
         if is_calm {
@@ -221,7 +234,7 @@ fn live(seed: u64, (from, to): (&str, &str), pace: u32, nodes: u8) -> Tally {
     }
     let mut world = account.world.into_inner();
     oracle::check_end(&mut world);
-    world.tally
+    world
 }
 
 fn assert_all_happened(tally: &Tally) {
@@ -239,6 +252,18 @@ fn through_the_turn_of_a_month_each_job_runs_once_and_ends() {
 fn a_gang_of_two_lives_and_ends_as_a_whole() {
     let tally = live(20_261_130, ("2026-10-25T00:07:00Z", "2026-11-04T00:07:00Z"), 30, 2);
     assert!(tally.succeeded > 0 && tally.interrupted > 0 && tally.silent > 0 && tally.failed > 0, "{tally:?}");
+}
+
+/// What the copy has is older than what runs: no job runs twice for long, or is forgotten, and no money stays reserved.
+#[test]
+fn a_stack_that_takes_over_keeps_what_runs() {
+    let (from, to): (Timestamp, Timestamp) =
+        ("2026-10-25T00:07:00Z".parse().unwrap(), "2026-11-06T00:07:00Z".parse().unwrap());
+    let account = Simulation::new(20_261_131, from, &config(), 400);
+    account.world.borrow_mut().is_taken_over = true;
+    let world = live_until(account, to, 30);
+    assert!(world.older_taken > 3 && world.searches > 20, "{} {}", world.older_taken, world.searches);
+    assert!(world.tally.succeeded > 0 && world.tally.failed > 0, "{:?}", world.tally);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use billing::price::PriceDocument;
 use jiff::{SignedDuration, Timestamp};
 use jobs::backlog::Bookmarks;
 use jobs::node_gang::{Node, NodeExit, NodeExitReason};
+use jobs::takeover::Takeover;
 use jobs::{
     AGENT_ENDS_BEFORE, CancelRequest, Checkpoint, ExitReason, ExitRecord, GroupKey, Head, HeadResult, Heartbeat,
     InboxAnswer, Job, JobId, LaunchOrder, Lifecycle, WARNING, launch_id,
@@ -62,8 +63,10 @@ pub(crate) struct SimulatedMachine {
     is_of_gang: bool,
     retry_of: u32,
     tags: Tags,
-    lifecycle: Lifecycle,
+    pub(crate) lifecycle: Lifecycle,
     rate: Rate,
+    pub(crate) profile: Option<String>,
+    pub(crate) zone: String,
     pub(crate) launched_at: Timestamp,
     /// The absolute end of its attempt.
     pub(crate) ends_at: Timestamp,
@@ -136,6 +139,12 @@ pub(crate) struct JobsWorld {
     pub(crate) config: Config,
     pub(crate) machines: Vec<SimulatedMachine>,
     pub(crate) states: BTreeMap<JobId, Stored<Job>>,
+    /// The same a tick ago: so old a copy of the bucket may be.
+    older_states: BTreeMap<JobId, Stored<Job>>,
+    /// `true` if another stack takes the bucket over from a copy, now and then.
+    pub(crate) is_taken_over: bool,
+    /// The last takeover.
+    pub(crate) takeover: Option<Takeover>,
     pub(crate) specs: BTreeMap<JobId, Vec<u8>>,
     pub(crate) index: BTreeMap<JobId, Timestamp>,
     pub(crate) heads: BTreeMap<JobId, Head>,
@@ -153,6 +162,10 @@ pub(crate) struct JobsWorld {
     pub(crate) notices: BTreeMap<String, Stored<NotificationLog>>,
     pub(crate) bookmarks: Stored<Bookmarks>,
     pub(crate) prices: Stored<PriceDocument>,
+    /// Number of states that a copy had older than they were.
+    pub(crate) older_taken: u64,
+    /// Number of searches for machines that no state names.
+    pub(crate) searches: u64,
     pub(crate) tally: Tally,
 }
 
@@ -168,6 +181,9 @@ impl JobsWorld {
             config: Config::read(config).unwrap(),
             machines: Vec::new(),
             states: BTreeMap::new(),
+            older_states: BTreeMap::new(),
+            is_taken_over: false,
+            takeover: None,
             specs: BTreeMap::new(),
             index: BTreeMap::new(),
             heads: BTreeMap::new(),
@@ -184,12 +200,33 @@ impl JobsWorld {
             notices: BTreeMap::new(),
             bookmarks: Stored::default(),
             prices: Stored::default(),
+            older_taken: 0,
+            searches: 0,
             tally: Tally::default(),
         }
     }
 
     pub(crate) fn one_in(&mut self, count: u32) -> bool {
         self.chance.u32(0..count) == 0
+    }
+
+    /// Another stack takes over: of some jobs, the copy has the state of a tick ago.
+    pub(crate) fn take_over(&mut self) {
+        let term = self.takeover.as_ref().map_or(2, |last| last.term + 1);
+        self.takeover = Some(Takeover { term, since: self.now, region_before: None });
+        for (job, (_, older)) in std::mem::take(&mut self.older_states) {
+            if self.chance.bool()
+                && let Some(stored) = self.states.get_mut(&job)
+            {
+                self.older_taken += u64::from(stored.1 != older);
+                *stored = (stored.0 + 1, older);
+            }
+        }
+    }
+
+    /// Notes what a copy may have at the next tick.
+    pub(crate) fn replicate(&mut self) {
+        self.older_states.clone_from(&self.states);
     }
 
     /// A team puts a document into the inbox.
@@ -213,6 +250,8 @@ impl JobsWorld {
                 tags: order.tags.clone(),
                 lifecycle: launch.candidate.lifecycle,
                 rate: launch.candidate.rate.of_each(nodes),
+                profile: order.profile.map(str::to_owned),
+                zone: launch.candidate.zone.clone(),
                 launched_at: self.now,
                 ends_at: launch.ends_at,
                 ended: None,

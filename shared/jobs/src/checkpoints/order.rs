@@ -42,6 +42,8 @@ pub struct UploadOrder {
     /// True if the command has resumed from the newest, and has written nothing newer.
     is_resumed: bool,
     has_counted_again: bool,
+    /// True if the newest has to be uploaded again.
+    repeats_newest: bool,
 }
 
 impl UploadOrder {
@@ -49,8 +51,8 @@ impl UploadOrder {
     /// lower step says nothing: it may be its second training, or write its checkpoints to two names in turn.
     #[must_use]
     pub fn resumed(newest: CheckpointStep, others: &[CheckpointStep], has_counted_again: bool) -> Self {
-        let mut order =
-            Self { is_resumed: !has_counted_again, has_counted_again, newest: Some(newest), older: BTreeMap::new() };
+        let is_resumed = !has_counted_again;
+        let mut order = Self { is_resumed, has_counted_again, newest: Some(newest), ..Self::default() };
         for other in others {
             order.pass(other);
         }
@@ -67,6 +69,11 @@ impl UploadOrder {
     #[must_use]
     pub fn counts_again_with(&self, step: &CheckpointStep) -> bool {
         self.has_counted_again || self.precedence(step) == Precedence::CountsAgain
+    }
+
+    /// Has the newest uploaded once more, in order with what is newer: the bucket with its upload is left.
+    pub const fn repeat_newest(&mut self) {
+        self.repeats_newest = true;
     }
 
     /// Accepts that the command did not resume: it counts again.
@@ -97,7 +104,7 @@ impl UploadOrder {
             self.pass(other);
         }
         self.older.retain(|name, _| !step.entries.contains(name));
-        (self.newest, self.is_resumed) = (Some(step.clone()), false);
+        (self.newest, self.is_resumed, self.repeats_newest) = (Some(step.clone()), false, false);
     }
 
     /// The relation of a step to the newest.
@@ -111,6 +118,7 @@ impl UploadOrder {
         };
         let is_newest = step.entries.iter().any(|name| newest.entries.contains(name));
         match step.number {
+            _ if is_newest && self.repeats_newest => Precedence::Newer,
             StepNumber::Ambiguous(_) if step.changed_at > newest.changed_at => Precedence::Newer,
             StepNumber::Ambiguous(_) | StepNumber::Snapshot => Precedence::Passed,
             StepNumber::Named(_) if is_newest || step.entries.iter().any(is_older) => Precedence::Passed,
@@ -127,6 +135,7 @@ impl UploadOrder {
     #[must_use]
     pub fn is_undecided(&self, entry: &DirectoryEntry) -> bool {
         let is_newest = self.newest.as_ref().is_some_and(|newest| newest.entries.contains(&entry.name));
+        let is_newest = is_newest && !self.repeats_newest;
         let is_older = self.older.get(&entry.name).is_some_and(|(passed_at, _)| entry.begun_at <= *passed_at);
         let is_ambiguous = entry.step().is_some_and(|named| named.is_ambiguous);
         is_ambiguous || (!is_newest && !is_older)

@@ -256,11 +256,11 @@ fn await_answer(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Jo
     job
 }
 
-/// There it is; it ends with the job, and may have been warned already.
-fn launched(
+/// There it is; it ends with the job, and may have been warned already. `more`: what else people should know of it.
+pub(super) fn launched(
     mut job: Job,
     placed: JobMachine,
-    efa: Option<String>,
+    more: Option<String>,
     left: Option<JobMachine>,
     facts: &JobFacts,
     now: Timestamp,
@@ -276,7 +276,7 @@ fn launched(
         placed.zone,
         placed.show_cost_max(),
         placed.ends_at,
-        efa.map(|efa| format!("; {efa}")).unwrap_or_default()
+        more.map(|more| format!("; {more}")).unwrap_or_default()
     );
     let noted = note(&job, TransitionKind::Launched(placed.instance.clone()), why);
     let settle = Effect::Settle(placed.instances().cloned().collect());

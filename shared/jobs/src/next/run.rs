@@ -113,7 +113,11 @@ pub(super) fn warned(job: Job, placed: &JobMachine, facts: &JobFacts, now: Times
 
 /// Returns the loss that its heartbeats show; `None` if they arrive, or are unknown.
 fn heartbeat_loss(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
-    match facts.heartbeat? {
+    if facts.takeover.as_ref().is_some_and(|takeover| takeover.excuses_silence(now)) {
+        return None;
+    }
+    // After a takeover an earlier machine may have had the same number of an attempt.
+    match facts.heartbeat?.filter(|beat| *beat >= placed.launched_at) {
         None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
         Some(beat) => (now.duration_since(beat) >= HEARTBEAT_TIMEOUT).then_some(LossReason::HeartbeatStopped),
     }

@@ -18,6 +18,7 @@ mod progress;
 mod refusals;
 pub(crate) mod retry;
 mod running;
+mod takeover;
 mod totality;
 mod wanting;
 mod without_heartbeat;

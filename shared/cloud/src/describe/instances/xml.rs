@@ -18,6 +18,9 @@ pub(super) struct InstanceXml<'a> {
     pub(super) instance_type: Option<Cow<'a, str>>,
     pub(super) launch_time: Option<DateTime>,
     pub(super) launch_index: Option<Cow<'a, str>>,
+    pub(super) client_token: Option<Cow<'a, str>>,
+    /// `iamInstanceProfile.arn`
+    pub(super) profile_arn: Option<Cow<'a, str>>,
     /// `instanceState.name`
     pub(super) state: Option<Cow<'a, str>>,
     /// `reason`: `StateTransitionReason`
@@ -68,11 +71,13 @@ fn reservation<'a>(document: &mut XmlReader<'a>, each: &mut impl FnMut(InstanceX
 }
 
 /// The elements that [`instance`] reads.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 20] = [
     "instanceId",
     "instanceType",
     "launchTime",
     "amiLaunchIndex",
+    "clientToken",
+    "iamInstanceProfile",
     "instanceState",
     "reason",
     "stateReason",
@@ -97,6 +102,8 @@ fn instance<'a>(document: &mut XmlReader<'a>) -> Result<InstanceXml<'a>, XmlErro
             "instanceType" => item.instance_type = Some(document.text()?),
             "launchTime" => item.launch_time = Some(document.time("launchTime")?),
             "amiLaunchIndex" => item.launch_index = Some(document.text()?),
+            "clientToken" => item.client_token = Some(document.text()?),
+            "iamInstanceProfile" => item.profile_arn = document.text_within("arn")?,
             "instanceState" => item.state = document.text_within("name")?,
             "reason" => item.transition_reason = Some(document.text()?),
             "stateReason" => item.state_reason = document.text_within("code")?,

@@ -114,3 +114,21 @@ fn a_dot_in_the_name_of_a_model_is_no_extension() {
     assert_eq!(order.precedence(&written("llama-3.1-8b-sft-step-10", 2)), Precedence::CountsAgain);
     assert_eq!(kept(&written("restart.2", 1), &[]).precedence(&written("restart.1", 2)), Precedence::CountsAgain);
 }
+
+#[test]
+fn the_newest_is_uploaded_once_more_after_its_bucket_is_left() {
+    let (passed, newest) = (written("step-10", 1), written("step-20", 2));
+    let all = [newest.clone(), passed];
+    let mut order = kept(&newest, &all);
+    order.repeat_newest();
+    let next = |order: &UploadOrder| order.to_upload(&all).map(|step| step.number).collect::<Vec<_>>();
+    assert_eq!(next(&order), [StepNumber::Named(20)]);
+    assert!(!order.counts_again_with(&newest));
+    order.keep(&newest, &all);
+    assert_eq!(next(&order), []);
+    // A newer one takes its place.
+    let later = written("step-30", 3);
+    order.repeat_newest();
+    order.keep(&later, &[later.clone(), newest.clone()]);
+    assert_eq!(order.precedence(&newest), Precedence::Passed);
+}

@@ -12,6 +12,7 @@ use proptest::sample::select;
 use super::fixture::*;
 use super::retry::{alone, retrying};
 use crate::node_gang::GangReport;
+use crate::takeover::{FoundMachine, NewerMachines, Takeover};
 use crate::*;
 
 fn any_state() -> impl Strategy<Value = Job> {
@@ -114,6 +115,20 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
     ])
 }
 
+/// What is found is judged by the state, so a machine is of the attempt that follows.
+fn any_takeover() -> impl Strategy<Value = (Option<Takeover>, NewerMachines)> {
+    let takeover = any_moment().prop_map(|since| Takeover { term: 2, since, region_before: None });
+    let newer = |moment| {
+        let found =
+            FoundMachine { launched_at: moment, expires_at: Some(moment), ..super::takeover::found("i-7", u32::MAX) };
+        let strange = FoundMachine { instance_type: "p5.48xlarge".into(), ..found.clone() };
+        let unproven = NewerMachines::Unproven(vec!["i-7".into()]);
+        let all = [NewerMachines::Launched(Box::new(found)), NewerMachines::Launched(Box::new(strange)), unproven];
+        select([vec![NewerMachines::Unknown, NewerMachines::None], all.to_vec()].concat())
+    };
+    (proptest::option::of(takeover), any_moment().prop_flat_map(newer))
+}
+
 fn any_facts() -> impl Strategy<Value = JobFacts> {
     let head = running().checkpoint(1, 300).facts.head;
     let result = |succeeded| running().result(1, succeeded).facts.head;
@@ -136,9 +151,9 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
         Some(boxes::BoxFacts::Free),
     ]);
     let extend = proptest::option::of(proptest::option::of(any_moment()));
-    ((any::<bool>(), warned, gpu_box, extend), seen, heads, beat, exits, cancel, any_answer()).prop_map(
+    ((any::<bool>(), warned, gpu_box, extend, any_takeover()), seen, heads, beat, exits, cancel, any_answer()).prop_map(
         |(
-            (may_act, warned, gpu_box, extend),
+            (may_act, warned, gpu_box, extend, (takeover, newer)),
             (machine, previous_attempt, reaped, machine_hold),
             head,
             heartbeat,
@@ -172,6 +187,8 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 box_synced_at: heartbeat.flatten(),
                 extend: extend
                     .map(|until| until.map(|until| boxes::ExtendRequest { at: noon_plus(HOUR), until, by: None })),
+                takeover,
+                newer,
                 answer,
             }
         },
@@ -208,6 +225,7 @@ proptest! {
     /// Of a launch that is open, nothing but its own answer says what came of it.
     #[test]
     fn an_open_launch_is_only_resolved_by_its_answer(facts in any_facts(), now in any_moment()) {
+        let facts = JobFacts { takeover: None, ..facts };
         let given = launching();
         let (after, effects) = next(&given.job, &facts, now);
         if !matches!(facts.answer, Some(EffectResult::Launched(_))) {

@@ -81,6 +81,8 @@ fn by_sdk(instance: types::Instance) -> InstanceXml<'static> {
     let (operator, placement) = (instance.operator.as_ref(), instance.placement.as_ref());
     InstanceXml {
         launch_index: instance.ami_launch_index.map(|index| Cow::Owned(index.to_string())),
+        client_token: instance.client_token.map(Cow::Owned),
+        profile_arn: instance.iam_instance_profile.and_then(|profile| profile.arn).map(Cow::Owned),
         instance_type: instance.instance_type.and_then(|kind| text(kind.as_str())),
         state: instance.state.and_then(|state| state.name).and_then(|name| text(name.as_str())),
         transition_reason: instance.state_transition_reason.map(Cow::Owned),
