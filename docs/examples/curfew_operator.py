@@ -37,7 +37,14 @@ class CurfewJobOperator(BaseOperator):
         # A task has no terminal at which somebody could confirm.
         self.job = curfew.Curfew(**self.account).submit(self.spec, team=self.team, yes=True)
         self.log.info("submitted %s", self.job.id)
-        status = self.job.wait(poll=self.poll_seconds)
+        try:
+            status = self.job.wait(poll=self.poll_seconds)
+        except curfew.JobFailed:
+            raise
+        except curfew.CurfewError:
+            # The task ends, and nobody looks after the job any more.
+            self.job.cancel()
+            raise
         return {"job": self.job.id, "state": status.state, "cost_usd_max": status.cost_usd_max}
 
     def on_kill(self) -> None:

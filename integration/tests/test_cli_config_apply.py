@@ -61,6 +61,14 @@ def test_what_is_replaced_is_kept_and_put_back(bare: Account, tmp_path: Path) ->
     assert content(bare) == FIRST and "beware: team nlp loses its entry" in said.err
     rollback(bare, "--yes").fine()
     assert content(bare) == SECOND, "a second rollback undoes the first"
+    # Numbers and lists are as the document has them.
+    third = SECOND + '[managed]\ntag_keys = ["Name"]\n[prices.discount_percent]\np5 = 9.5\n'
+    (tmp_path / "third.toml").write_text(third)
+    checked = curfew(bare.environment(), "config", "check", str(tmp_path / "third.toml"), "--json").fine().json()
+    said = apply(bare, tmp_path, third, "--yes", "--json").fine().json()
+    assert {(one["key"], str(one["to"])) for one in said["changes"]} == {("managed.tag_keys", "['Name']"), ("prices.discount_percent.p5", "9.5")}
+    assert checked["changes"] == said["changes"]
+    rollback(bare, "--yes").fine()
     oldest = previous(bare)[0].removeprefix("config/previous/").removesuffix(".toml")
     rollback(bare, oldest, "--yes").fine()
     assert content(bare) == FIRST

@@ -142,6 +142,11 @@ def test_an_error_has_the_text_and_the_code_of_the_command(account: Account, tmp
     assert error.value.exit_code == 2 and error.value.message.startswith("error: ")
     with pytest.raises(curfew.CommandMissing, match="pip install curfew-aws"):
         curfew.Curfew(command=tmp_path / "curfew").jobs()
+    (tmp_path / "curfew").write_text("")
+    with pytest.raises(curfew.CommandMissing, match="cannot be run: Permission denied"):
+        curfew.Curfew(command=tmp_path / "curfew").jobs()
+    with pytest.raises(curfew.SubmissionRefused, match="comes from no file that names the job: .*; write `name`"):
+        client(account).submit({"command": "true", "owner": "ada"}, team="vision")
 
 
 def test_a_word_is_never_an_option_and_never_for_a_shell(account: Account, tmp_path: Path) -> None:
@@ -161,6 +166,37 @@ def test_fields_of_a_later_version_are_tolerated(tmp_path: Path) -> None:
     command.write_text("#!/bin/sh\necho no document\necho broken >&2\nexit 2\n")
     with pytest.raises(curfew.CurfewError, match="printed no JSON; it said: broken"):
         curfew.Curfew(command=command).jobs()
+
+
+def stand_in(folder: Path, submit: str, others: str) -> Path:
+    """A command that answers `submit`, and all else, with a line of shell."""
+    command = folder / "curfew"
+    document = '{"schema": 1, "submitted": "inbox/vision/llama.toml", "job": "vision/llama-0123abcd", "answer": ANSWER, "mistakes": [], "inputs_denied": []}'
+    (folder / "accepted").write_text(document.replace("ANSWER", '{"accepted": true, "mistakes": []}'))
+    (folder / "unanswered").write_text(document.replace("ANSWER", "null"))
+    command.write_text(f'#!/bin/sh\ncd {folder}\necho "$1" >> calls\n[ "$1" != submit ] || {{ {submit}; }}\n{others}\n')
+    command.chmod(0o755)
+    return command
+
+
+def test_a_submission_without_an_answer_names_the_job_that_may_start(tmp_path: Path) -> None:
+    said = "echo waiting for the answer >&2; echo 'error: inbox/vision/llama.toml was submitted, and got no answer' >&2; echo '       doctor' >&2"
+    with pytest.raises(curfew.SubmissionUnanswered) as unanswered:
+        curfew.Curfew(command=stand_in(tmp_path, f"cat unanswered; {said}; exit 2", "exit 2")).submit(JOB)
+    assert unanswered.value.job.id == "vision/llama-0123abcd" and isinstance(unanswered.value, TimeoutError)
+    assert unanswered.value.message == "error: inbox/vision/llama.toml was submitted, and got no answer\n       doctor"
+
+
+def test_looks_that_fail_count_against_the_timeout(tmp_path: Path) -> None:
+    ours = curfew.Curfew(command=stand_in(tmp_path, "cat accepted; exit 0", "echo 'error: ExpiredToken' >&2; exit 2"))
+    job = ours.submit(JOB)
+    with pytest.raises(curfew.WaitTimedOut, match="in an unknown state .* the last look failed: error: ExpiredToken") as late:
+        job.wait(timeout=0, poll=60)
+    assert late.value.status is None
+    with pytest.raises(curfew.CurfewError, match="ExpiredToken") as failed:
+        job.wait(poll=0)
+    assert not isinstance(failed.value, TimeoutError)
+    assert (tmp_path / "calls").read_text().split() == ["submit", "jobs"] + 5 * ["jobs"]
 
 
 @pytest.mark.parametrize(
@@ -246,12 +282,12 @@ def test_the_operator_of_airflow_runs_a_job_and_cancels_it_if_it_is_stopped(jobs
 class Workflow:
     """The steps of the action, run as GitHub runs those of a composite action."""
 
-    def __init__(self, account: Account, folder: Path) -> None:
+    def __init__(self, account: Account, folder: Path, command: Path = COMMAND) -> None:
         self.folder, self.output = folder, folder / "output"
         self.output.touch()
         programs = folder / "bin"
         programs.mkdir()
-        (programs / "curfew").symlink_to(COMMAND)
+        (programs / "curfew").symlink_to(command)
         # `pip install` reaches no registry here: it says what it was asked for, and the package is found by its path.
         (programs / "python3").write_text(f'#!/bin/sh\n[ "$2" != pip ] || {{ echo "$@" >> {folder}/pip; exit 0; }}\nexec {sys.executable} "$@"\n')
         (programs / "python3").chmod(0o755)
@@ -290,6 +326,18 @@ def test_the_action_runs_a_job(jobs: JobAccount, tmp_path: Path) -> None:
     outputs = workflow.outputs()
     assert outputs["job"] == jobs.job().id and float(outputs["cost-usd-max"]) >= 0
     assert (tmp_path / "pip").read_text() == "-m pip install --quiet curfew-aws==1.2.3\n"
+
+
+def test_the_action_cancels_a_job_that_it_cannot_see(account: Account, tmp_path: Path) -> None:
+    refused = "echo 'error: ExpiredToken' >&2; exit 2"
+    workflow = Workflow(account, tmp_path, stand_in(tmp_path, "cat accepted; exit 0", refused))
+    done = workflow.run(file="train.toml", **{"timeout-minutes": "0.001"})
+    assert done.returncode == 1 and "::error::vision/llama-0123abcd is in an unknown state" in done.stdout, done
+    assert "the job could not be cancelled, and continues: error: ExpiredToken; cancel it: curfew cancel vision/llama-0123abcd" in done.stdout
+    stand_in(tmp_path, "cat accepted; exit 0", f'[ "$1" = cancel ] && {{ echo "{{}}"; exit 0; }}; {refused}')
+    done = workflow.run(file="train.toml")
+    assert done.returncode == 1 and "::error::error: ExpiredToken; the job is cancelled, too" in done.stdout, done
+    assert (tmp_path / "calls").read_text().split()[-6:] == 5 * ["jobs"] + ["cancel"]
 
 
 def test_the_action_fails_with_the_mistakes_and_cancels_a_job_that_takes_too_long(jobs: JobAccount, tmp_path: Path) -> None:

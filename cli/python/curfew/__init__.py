@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from .client import Curfew, Job, cancel, jobs, scan, submit
-from .errors import CommandMissing, CurfewError, IncompleteResult, JobFailed, SubmissionRefused, WaitTimedOut
+from .errors import CommandMissing, CurfewError, IncompleteResult, JobFailed, SubmissionRefused, SubmissionUnanswered, WaitTimedOut
 from .results import Finding, JobStatus, Mistake, Scan
 from .training import path, resume, saved, should_stop
 
@@ -29,6 +29,7 @@ __all__ = [
     "Mistake",
     "Scan",
     "SubmissionRefused",
+    "SubmissionUnanswered",
     "WaitTimedOut",
     "cancel",
     "jobs",

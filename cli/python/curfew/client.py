@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from .errors import CommandMissing, CurfewError, IncompleteResult, JobFailed, SubmissionRefused, WaitTimedOut
+from .errors import CommandMissing, CurfewError, IncompleteResult, JobFailed, SubmissionRefused, SubmissionUnanswered, WaitTimedOut
 from .results import Document, JobStatus, Mistake, Scan, is_job_id
 from .toml import write_toml
 
@@ -79,7 +79,7 @@ class Curfew:
         """Submits a job, and waits until it is accepted.
 
         `spec` is the path of a job document, or a mapping with what it says. `yes` submits a job that can cost more than
-        `[jobs] confirm_above_usd`. Raises SubmissionRefused with every mistake.
+        `[jobs] confirm_above_usd`. Raises SubmissionRefused with every mistake, and SubmissionUnanswered where the job may still start.
         """
         text = write_toml(spec) if isinstance(spec, Mapping) else None
         file = "-" if text is not None else os.path.abspath(os.fspath(spec))  # type: ignore[arg-type]
@@ -91,6 +91,8 @@ class Curfew:
             return Job(self, document["job"])
         if document is None:
             raise CurfewError(said, code)
+        if document["submitted"] and document["answer"] is None:
+            raise SubmissionUnanswered(said, code, Job(self, document["job"]), document)
         answer = document["answer"] or {}
         mistakes = [Mistake.from_document(one) for one in [*document["mistakes"], *answer.get("mistakes", ())]]
         reasons = [str(mistake) for mistake in mistakes] + document["inputs_denied"]
@@ -117,9 +119,11 @@ class Curfew:
             )
         except FileNotFoundError:
             raise CommandMissing(f"there is no command {line[0]}; install it by: pip install curfew-aws") from None
+        except OSError as error:
+            raise CommandMissing(f"{line[0]} cannot be run: {error.strerror}") from None
         except subprocess.TimeoutExpired:
             raise CurfewError(f"curfew {words[0]} has not ended after {_COMMAND_SECONDS_MAX} seconds") from None
-        said = ended.stderr.strip()
+        said = _without_progress(ended.stderr.strip())
         if not ended.stdout.strip():
             return ended.returncode, None, said or f"curfew {words[0]} ended with {ended.returncode} and said nothing"
         try:
@@ -147,28 +151,30 @@ class Job:
     def wait(self, timeout: Optional[float] = None, *, poll: float = _POLL_SECONDS, check: bool = True) -> JobStatus:
         """Waits until the job is over. `timeout` and `poll` are seconds.
 
-        Raises JobFailed if it has not succeeded, unless `check` is False; and WaitTimedOut, after which the job continues.
+        Raises JobFailed if it has not succeeded, unless `check` is False; and WaitTimedOut, after which the job continues. A look that
+        fails takes time as well.
         """
         begun, failed = time.monotonic(), 0
+        status: Optional[JobStatus] = None
         while True:
+            error: Optional[CurfewError] = None
             try:
                 status = self.status()
                 failed = 0
             except CommandMissing:
                 raise
-            except CurfewError:
+            except CurfewError as caught:
+                error = caught
                 failed += 1
-                if failed >= _FAILED_LOOKS_MAX:
-                    raise
-                time.sleep(poll)
-                continue
-            if status.over:
+            if error is None and status is not None and status.over:
                 if check and not status.succeeded:
                     raise JobFailed(status)
                 return status
             waited = time.monotonic() - begun
             if timeout is not None and waited >= timeout:
-                raise WaitTimedOut(status, waited)
+                raise WaitTimedOut(self.id, status, waited, error) from error
+            if error is not None and failed >= _FAILED_LOOKS_MAX:
+                raise error
             time.sleep(poll if timeout is None else max(0.0, min(poll, timeout - waited)))
 
     def cancel(self) -> None:
@@ -191,6 +197,13 @@ def find_command() -> str:
 
 def _user_schemes() -> List[str]:
     return [scheme for scheme in sysconfig.get_scheme_names() if scheme in ("posix_user", "osx_framework_user")]
+
+
+def _without_progress(said: str) -> str:
+    """From the last error on, if there is one: before it the command says what it does."""
+    lines = said.splitlines()
+    errors = [place for place, line in enumerate(lines) if line.startswith("error: ")]
+    return "\n".join(lines[errors[-1] :]) if errors else said
 
 
 def _complete(code: int, document: Optional[Document], said: str, allow_incomplete: bool) -> Dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence
 
 from .results import JobStatus, Mistake
+
+if TYPE_CHECKING:
+    from .client import Job
 
 
 class CurfewError(Exception):
@@ -17,7 +20,7 @@ class CurfewError(Exception):
 
 
 class CommandMissing(CurfewError):
-    """There is no command `curfew` to run."""
+    """There is no command `curfew` to run, or it cannot be run."""
 
 
 class IncompleteResult(CurfewError):
@@ -37,6 +40,15 @@ class SubmissionRefused(CurfewError):
         self.document = document
 
 
+class SubmissionUnanswered(CurfewError, TimeoutError):
+    """The document is in the inbox, and got no answer in time: `job` may start later. Do not submit it again; cancel it once it is there."""
+
+    def __init__(self, message: str, exit_code: int, job: Job, document: Dict[str, Any]) -> None:
+        super().__init__(message, exit_code)
+        self.job = job
+        self.document = document
+
+
 class JobFailed(CurfewError):
     """The job is over, and has not succeeded."""
 
@@ -47,8 +59,13 @@ class JobFailed(CurfewError):
 
 
 class WaitTimedOut(CurfewError, TimeoutError):
-    """The job was unfinished when the time was over. It continues."""
+    """The job was unfinished when the time was over. It continues.
 
-    def __init__(self, status: JobStatus, seconds: float) -> None:
-        super().__init__(f"{status.job} is {status.state} after {seconds:.0f} seconds, and continues")
+    `status` is the newest that was seen, and None if each look has failed.
+    """
+
+    def __init__(self, job: str, status: Optional[JobStatus], seconds: float, error: Optional[CurfewError] = None) -> None:
+        state = "in an unknown state" if status is None or error is not None else status.state
+        why = "" if error is None else f"; the last look failed: {error}"
+        super().__init__(f"{job} is {state} after {seconds:.0f} seconds, and continues{why}")
         self.status = status

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use ::workdir::PackedWorkdir;
 use clap::Args;
+use jiff::Timestamp;
+use jobs::team_access::check_team;
 use jobs::{InboxAnswer, JobId, JobName, JobSpec, ModelSizing, SpecMistake, TransferPrice};
 use model::config::Config;
 use model::id::TeamName;
@@ -53,7 +55,7 @@ pub(crate) struct Submit {
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
     /// Make it the trigger of this name, which submits a job for what arrives in a bucket ([trigger] in FILE)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["wait", "workdir"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "wait")]
     trigger: Option<String>,
 }
 
@@ -152,7 +154,8 @@ impl Submit {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let document = JobDocument::read(&self.file)?;
         if let Some(name) = &self.trigger {
-            return trigger::submit_trigger(context, document, &self.options, name).await;
+            let workdir = self.workdir.as_deref();
+            return Box::pin(trigger::submit_trigger(context, document, &self.options, name, workdir)).await;
         }
         let submitted = Box::pin(submit(context, document, &self.options, self.workdir.as_deref(), self.wait)).await?;
         Ok(submitted.ending)
@@ -200,12 +203,7 @@ pub(crate) async fn submit(
         return finish(context, &output, CommandStatus::Findings);
     }
     refuse_unanswered(&store, &team, &spec.name).await?;
-    if let Some(digest) = &spec.work.workdir {
-        let was_uploaded = upload_archive(&store, &team, digest, packed, context.now).await?;
-        if let Some(workdir) = &mut output.workdir {
-            workdir.uploaded = was_uploaded;
-        }
-    }
+    output.bring_archive(&store, &spec, packed, context.now).await?;
     let submitted = store.submit(&team, &spec.name, &String::from_utf8_lossy(&bytes)).await?;
     output.job = Some(JobId::from_object(team.clone(), &spec.name, &submitted.object));
     output.submitted = Some(submitted.key.clone());
@@ -216,7 +214,16 @@ pub(crate) async fn submit(
         let finished = finish(context, &output, CommandStatus::Success)?;
         return Ok(Submitted { object: Some(submitted), ..finished });
     }
-    let answered = answer::wait(&store, &submitted).await?;
+    let answered = match answer::wait(&store, &submitted).await {
+        Ok(answered) => answered,
+        Err(unanswered) => {
+            // A program learns from the document which job may still start.
+            if context.global.json {
+                screen::json(&output)?;
+            }
+            return Err(unanswered);
+        }
+    };
     let ending = if answered.job.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
     output.answer = Some(SubmitAnswer::from(&answered));
     output.job = answered.job;
@@ -289,6 +296,22 @@ impl<'a> SubmitOutput<'a> {
         self.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, self.estimate.as_ref()));
     }
 
+    /// Uploads the archive that the job brings along, unless the bucket has it.
+    async fn bring_archive(
+        &mut self,
+        store: &Store,
+        spec: &JobSpec,
+        packed: Option<PackedWorkdir>,
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
+        let Some(digest) = &spec.work.workdir else { return Ok(()) };
+        let was_uploaded = upload_archive(store, self.team, digest, packed, now).await?;
+        if let Some(workdir) = &mut self.workdir {
+            workdir.uploaded = was_uploaded;
+        }
+        Ok(())
+    }
+
     /// Shows that. Returns the exit code if nothing is submitted. The bytes are those in which mistakes have their lines.
     async fn preview(
         &mut self,
@@ -348,6 +371,13 @@ impl SubmitOptions {
 }
 
 impl TeamOption {
+    /// [`Self::find`], where a team that has no jobs is a mistake.
+    pub(super) fn find_with_jobs(&self, config: &Config) -> Result<TeamName, CommandError> {
+        let team = self.find(config)?;
+        check_team(&team, config).map_err(CommandError::new)?;
+        Ok(team)
+    }
+
     /// Finds the team: the named one, or the only one of the configuration.
     pub(super) fn find(&self, config: &Config) -> Result<TeamName, CommandError> {
         if let Some(team) = &self.team {

@@ -14,14 +14,34 @@ def output(name: str, value: object) -> None:
         file.write(f"{name}={value}\n")
 
 
+def one_line(error: BaseException) -> str:
+    """An annotation ends with its line."""
+    return " ".join(str(error).split())
+
+
+def cancel(job: curfew.Job) -> str:
+    # The second signal would end this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        job.cancel()
+    except curfew.CurfewError as error:
+        return f"the job could not be cancelled, and continues: {one_line(error)}; cancel it: curfew cancel {job.id}"
+    return "the job is cancelled, too"
+
+
 def main() -> int:
     minutes = os.environ.get("TIMEOUT_MINUTES")
     # A workflow that is cancelled sends SIGINT, and SIGTERM a few seconds later.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         job = curfew.submit(os.environ["SPEC"], team=os.environ.get("TEAM") or None, yes=True)
+    except curfew.SubmissionUnanswered as error:
+        output("job", error.job.id)
+        print(f"::error::{one_line(error)}")
+        return 1
     except curfew.CurfewError as error:
-        print(f"::error::{error}")
+        print(f"::error::{one_line(error)}")
         return 1
     output("job", job.id)
     print(f"submitted {job.id}", flush=True)
@@ -29,11 +49,11 @@ def main() -> int:
         status = job.wait(timeout=float(minutes) * 60 if minutes else None, poll=float(os.environ.get("POLL_SECONDS", "30")))
     except curfew.JobFailed as error:
         output("cost-usd-max", error.status.cost_usd_max)
-        print(f"::error::{error}")
+        print(f"::error::{one_line(error)}")
         return 1
-    except (curfew.WaitTimedOut, KeyboardInterrupt) as error:
-        job.cancel()
-        print(f"::error::{error or 'the workflow was cancelled'}; the job is cancelled, too")
+    except (curfew.CurfewError, KeyboardInterrupt) as error:
+        # Nobody looks after the job any more.
+        print(f"::error::{one_line(error) or 'the workflow was cancelled'}; {cancel(job)}")
         return 1
     output("cost-usd-max", status.cost_usd_max)
     print(f"{job.id} has {status.state}")

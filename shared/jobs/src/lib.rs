@@ -132,7 +132,9 @@ pub use telemetry::GpuWork;
 pub use transfer::{TransferCost, TransferPrice, transfer_usd_per_gb};
 pub use trigger::{Arrival, Trigger, TriggerState, TriggeredDocument};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
-pub use workdir::{WORKDIR_ARCHIVE_BYTES_MAX, WORKDIR_ENTRIES_MAX, WORKDIR_UNPACKED_BYTES_MAX, WorkdirDigest};
+pub use workdir::{
+    WORKDIR_ARCHIVE_BYTES_MAX, WORKDIR_ENTRIES_MAX, WORKDIR_KEPT, WORKDIR_UNPACKED_BYTES_MAX, WorkdirDigest,
+};
 pub use worst_case::WorstCase;
 
 /// Longest time from a launch to the first heartbeat of the machine's agent.

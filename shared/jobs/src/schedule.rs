@@ -12,10 +12,10 @@ use model::duration::format_duration;
 use serde::{Deserialize, Serialize};
 
 use crate::trigger::document;
-use crate::{JobId, JobName, TriggeredDocument};
+use crate::{JobId, JobName, TriggeredDocument, WORKDIR_KEPT, WorkdirDigest};
 
 pub use cron::CronExpression;
-pub use read::append_section;
+pub use read::{append_section, name_options};
 
 /// Longest delay after which a moment still makes its job. Only the newest moment does, so that an outage ends with one job and no burst.
 pub const CATCH_UP: SignedDuration = SignedDuration::from_hours(1);
@@ -26,6 +26,9 @@ const COUNTED: SignedDuration = SignedDuration::from_hours(24 * 31);
 /// Time after a moment in which its state is read: a run that was cut off has left something in it. The rest is for the write itself, whose time
 /// is by S3's clock.
 const READ_AFTER: SignedDuration = SignedDuration::from_mins(70);
+
+/// Time before the deletion of its archive in which a schedule's team is notified.
+const EXPIRES_SOON: SignedDuration = SignedDuration::from_hours(24 * 7);
 
 /// The variable with the moment in the environment of the command, in UTC as in RFC 3339.
 const SCHEDULED_AT: &str = "SCHEDULED_AT";
@@ -42,6 +45,8 @@ pub struct Schedule {
     text: String,
     /// The name of its jobs.
     job: JobName,
+    /// The archive that its jobs bring along.
+    workdir: Option<WorkdirDigest>,
 }
 
 /// `triggers/<team>/schedules/<name>.state.json`.
@@ -76,12 +81,35 @@ pub struct SkippedMoment {
     pub unfinished: usize,
 }
 
-/// Moments that made no job because no run looked in time.
+/// Moments that made no job, and no later run makes up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissedMoments {
     pub first: Timestamp,
     pub last: Timestamp,
     pub count: usize,
+    /// The reason of the last of them.
+    #[serde(default, skip_serializing_if = "MissReason::is_late")]
+    pub reason: MissReason,
+}
+
+/// Reason why a moment is missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissReason {
+    /// No run looked in time.
+    #[default]
+    Late,
+    /// The bucket no longer has the archive of the working directory.
+    WorkdirGone,
+}
+
+/// Facts by which a due moment makes its job or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScheduleFacts {
+    /// Its jobs that are unfinished, with those that the inbox has not answered.
+    pub unfinished: usize,
+    /// `true` if its jobs bring an archive along that the bucket does not have.
+    pub is_workdir_gone: bool,
 }
 
 /// Work of a run about a schedule: it writes the state, then the document if there is one, then the state as [`ScheduleState::settled`].
@@ -93,6 +121,13 @@ pub struct ScheduleDecision {
     pub skipped: Option<SkippedMoment>,
     /// Moments that this run finds missed.
     pub missed: Option<MissedMoments>,
+}
+
+impl MissReason {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    const fn is_late(&self) -> bool {
+        matches!(self, Self::Late)
+    }
 }
 
 impl ScheduleState {
@@ -145,6 +180,20 @@ impl Schedule {
         self.max_at_once
     }
 
+    /// The archive that its jobs bring along.
+    #[must_use]
+    pub const fn workdir(&self) -> Option<&WorkdirDigest> {
+        self.workdir.as_ref()
+    }
+
+    /// Time at which the bucket deletes its archive, if that is within a week or before the next moment.
+    #[must_use]
+    pub fn workdir_expires_soon(&self, uploaded_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let expires_at = uploaded_at.saturating_add(WORKDIR_KEPT).unwrap_or(Timestamp::MAX);
+        let is_soon = expires_at.duration_since(now) < EXPIRES_SOON;
+        (is_soon || self.next_after(now).is_some_and(|next| expires_at <= next)).then_some(expires_at)
+    }
+
     /// The first moment after that time.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
@@ -181,16 +230,16 @@ impl Schedule {
         self.moments(state, written_at, now).last().is_some_and(|at| is_in_time(*at, now))
     }
 
-    /// Decides about every moment that has no outcome yet. `written_at`: of its document, whose moments begin then. `unfinished`: its jobs that are,
-    /// with those that the inbox has not answered.
+    /// Decides about every moment that has no outcome yet. `written_at`: of its document, whose moments begin then.
     ///
-    /// The newest moment makes a job if it is at most [`CATCH_UP`] ago and fewer than `max_at_once` are unfinished. Each earlier one is missed.
+    /// The newest moment makes a job if it is at most [`CATCH_UP`] ago, fewer than `max_at_once` are unfinished, and its archive is there. Each
+    /// earlier one is missed.
     #[must_use]
     pub fn next(
         &self,
         before: &ScheduleState,
         written_at: Timestamp,
-        unfinished: usize,
+        ScheduleFacts { unfinished, is_workdir_gone }: ScheduleFacts,
         now: Timestamp,
     ) -> ScheduleDecision {
         let moments = self.moments(before, written_at, now);
@@ -204,9 +253,12 @@ impl Schedule {
         if let Some(lost) = state.pending.take_if(|at| is_lost(at)) {
             missed.insert(0, lost);
         }
-        let mut skipped = None;
+        let (mut skipped, mut reason) = (None, MissReason::Late);
         if let Some(at) = due {
-            if u32::try_from(unfinished).is_ok_and(|unfinished| unfinished < self.max_at_once) {
+            if is_workdir_gone {
+                missed.push(at);
+                reason = MissReason::WorkdirGone;
+            } else if u32::try_from(unfinished).is_ok_and(|unfinished| unfinished < self.max_at_once) {
                 state.pending = Some(at);
             } else {
                 skipped = Some(SkippedMoment { at, unfinished });
@@ -217,6 +269,7 @@ impl Schedule {
             first: *first,
             last: *last,
             count: missed.len(),
+            reason,
         });
         state.skipped = skipped.or(state.skipped);
         state.missed = missed.or(state.missed);

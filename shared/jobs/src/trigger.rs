@@ -13,6 +13,7 @@ use model::digest::sha256_hex;
 use model::duration;
 use serde::{Deserialize, Serialize};
 
+use crate::WorkdirDigest;
 use crate::input::is_folder_marker;
 
 pub use object::{
@@ -39,6 +40,8 @@ pub struct Trigger {
     max_per_day: u32,
     /// The document without `[trigger]`.
     text: String,
+    /// The archive that its jobs bring along.
+    workdir: Option<WorkdirDigest>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +165,12 @@ impl Trigger {
     }
 
     /// Returns `true` if it waits for quiet.
+    /// The archive that its jobs bring along.
+    #[must_use]
+    pub const fn workdir(&self) -> Option<&WorkdirDigest> {
+        self.workdir.as_ref()
+    }
+
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         matches!(self.kind, TriggerKind::Quiet(_))

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
 use model::digest::{is_sha256_hex, sha256_hex};
 use model::fault::InvalidValue;
 
@@ -17,6 +18,9 @@ pub const WORKDIR_UNPACKED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// The most files, directories and links of an archive: a large repository has half as many.
 pub const WORKDIR_ENTRIES_MAX: usize = 100_000;
+
+/// Time that the bucket keeps an archive after its upload: the rule `old-workdirs` of the template.
+pub const WORKDIR_KEPT: SignedDuration = SignedDuration::from_hours(180 * 24);
 
 const PREFIX: &str = "sha256:";
 const DIGITS: usize = 64;

@@ -9,6 +9,7 @@ use jobs::inbox::{InboxAnswers, Submission};
 use jobs::trigger::TriggerListing;
 use jobs::{
     DependencyState, InboxAnswer, JobId, JobName, JobResult, ScheduleState, Sweep, TriggerState, TriggeredDocument,
+    WorkdirDigest,
 };
 use model::id::{RunId, TeamName};
 use model::listing::{ListPart, ListedObject};
@@ -31,6 +32,16 @@ pub trait InboxDocuments {
     /// # Errors
     /// If S3 refused, or an answer is not Curfew's.
     async fn read_answers(&self, submission: &str) -> Result<InboxAnswers, StoreError>;
+
+    /// Returns `true` if a document is there and has no answer, so that a job may still come of it. The bucket deletes documents and answers after
+    /// a month, and people may delete them before: none comes of a document that is gone.
+    ///
+    /// # Errors
+    /// As [`read_submission`](Self::read_submission) and [`read_answers`](Self::read_answers).
+    async fn awaits_answer(&self, key: &str) -> Result<bool, StoreError> {
+        let Some(submission) = self.read_submission(key).await? else { return Ok(false) };
+        Ok(self.read_answers(key).await?.to(&submission.object).is_none())
+    }
 
     /// Answers a document of the inbox: accepted if the answer names a job, otherwise rejected.
     ///
@@ -213,4 +224,14 @@ pub trait TriggerDocuments {
     /// # Errors
     /// If S3 refused.
     async fn submit_triggered(&self, team: &TeamName, document: &TriggeredDocument) -> Result<(), StoreError>;
+
+    /// Time of the upload of an archive; `None` if the bucket does not have it. Listed, because no function may read one.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    async fn workdir_uploaded_at(
+        &self,
+        team: &TeamName,
+        digest: &WorkdirDigest,
+    ) -> Result<Option<Timestamp>, StoreError>;
 }

@@ -14,7 +14,7 @@ use crate::context::CommandContext;
 #[derive(Debug, Args)]
 #[command(
     after_help = "It checks the file as Curfew does, and shows what one of its jobs can cost at most. A time that summer time skips or repeats \
-        makes one job. Schedules run where the parameter Schedules of the stack is yes. Exit codes: 0 added, or with --dry-run legal; 1 it has \
+        makes one job. The bucket keeps the archive of --workdir for 180 days: add the schedule again before. Schedules run where the parameter Schedules of the stack is yes. Exit codes: 0 added, or with --dry-run legal; 1 it has \
         mistakes, or its jobs would be held, or cannot be launched now; 2 error or incomplete result.\n\nExample:\n  \
         curfew schedule add nightly train.toml --cron '0 2 * * MON-FRI' --time-zone Europe/Berlin --team vision"
 )]
@@ -34,6 +34,9 @@ pub(crate) struct Add {
     /// Skip a moment while so many of its jobs are unfinished [default: 1]
     #[arg(long, value_name = "NUMBER", requires = "cron")]
     max_at_once: Option<u32>,
+    /// Bring this directory along: each attempt finds its files in the home of its user, except what git ignores
+    #[arg(long, value_name = "DIRECTORY")]
+    workdir: Option<PathBuf>,
     #[command(flatten)]
     options: SubmitOptions,
 }
@@ -41,8 +44,8 @@ pub(crate) struct Add {
 impl Add {
     pub(super) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let document = JobDocument::read(&self.file)?;
-        let Self { time_zone, max_at_once, .. } = self;
+        let Self { time_zone, max_at_once, workdir, .. } = self;
         let terms = self.cron.map(|cron| ScheduleTerms { cron, time_zone, max_at_once });
-        submit_schedule(context, document, &self.options, &self.name, terms).await
+        submit_schedule(context, document, &self.options, &self.name, (terms, workdir.as_deref())).await
     }
 }

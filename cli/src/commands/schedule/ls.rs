@@ -3,14 +3,14 @@
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use jobs::schedule::{MissedMoments, SkippedMoment};
+use jiff::tz::TimeZone;
+use jobs::schedule::{MissReason, MissedMoments, SkippedMoment};
 use jobs::trigger::TriggerObject;
 use jobs::{JobSpec, Schedule, SpecMistake};
 use model::config::Config;
 use model::id::TeamName;
-use model::time_zone::format_moment_shortly;
 use serde::Serialize;
-use store::{Documents as _, Store, TriggerDocuments as _};
+use store::{Documents as _, ReconcilerDocuments as _, Store, TriggerDocuments as _};
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
@@ -37,6 +37,7 @@ pub(crate) struct Ls {
 ///                 "skipped": {"at": "2026-11-21T01:00:00Z", "unfinished": 1},
 ///                 "missed": {"first": "2026-11-19T01:00:00Z", "last": "2026-11-20T01:00:00Z", "count": 2}, "mistakes": []}]}
 /// ```
+/// `missed` has a `reason` if that is not that no run looked in time: `workdir-gone`.
 /// `is_seen` says that a run has looked at it. The newest moments that made a job, skipped one and were missed are null where there is none. Of a
 /// document with mistakes `cron`, `time_zone`, `max_at_once` and `next_at` are null.
 #[derive(Serialize)]
@@ -65,7 +66,7 @@ impl Ls {
     pub(super) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
         let config = store.read_config().await?;
-        let team = self.team.find(&config)?;
+        let team = self.team.find_with_jobs(&config)?;
         let listed = store.list_schedules(&team).await?;
         let reads = stream::iter(listed).map(|one| read(context, &store, (&team, &config), one));
         let schedules: Vec<Option<ListedSchedule>> = reads.buffered(AT_ONCE).try_collect().await?;
@@ -75,7 +76,7 @@ impl Ls {
         if context.global.json {
             screen::json(&ScheduleListOutput { at: context.now, team: &team, schedules })?;
         } else {
-            show(&team, &schedules, context.now);
+            show(&store, &team, &schedules);
         }
         Ok(status)
     }
@@ -117,15 +118,18 @@ async fn read(
     }))
 }
 
-fn show(team: &TeamName, schedules: &[ListedSchedule], now: Timestamp) {
+fn show(store: &Store, team: &TeamName, schedules: &[ListedSchedule]) {
     if schedules.is_empty() {
-        screen::print_line(format!("{team} has no schedule"));
+        screen::print_line(format!("{team} has no schedule in s3://{}", store.bucket_name()));
         return;
     }
     let columns = ["schedule", "moments", "zone", "next", "submitted", "skipped", "missed"];
     let mut table = Table::new(columns.map(|column| (column, ColumnAlignment::Left)));
-    let moment = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| format_moment_shortly(at, now));
     for one in schedules {
+        // In the zone in which its moments are written.
+        let zone = one.time_zone.as_deref().and_then(|zone| TimeZone::get(zone).ok()).unwrap_or(TimeZone::UTC);
+        let local = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string();
+        let moment = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), local);
         let skipped = one.skipped.map(|skipped| skipped.at);
         let missed = one.missed.map(|missed| missed.last);
         table.row([
@@ -140,6 +144,13 @@ fn show(team: &TeamName, schedules: &[ListedSchedule], now: Timestamp) {
     }
     table.print();
     for one in schedules {
+        if one.missed.is_some_and(|missed| missed.reason == MissReason::WorkdirGone) {
+            screen::warn(format!(
+                "{}: the bucket had no archive of its `workdir` when a moment was missed; if you have not since, add the schedule again with \
+                 --workdir",
+                one.key
+            ));
+        }
         for SpecMistake { line, key, problem } in &one.mistakes {
             screen::warn(format!("{}: line {line}: `{key}`: {problem}", one.key));
         }

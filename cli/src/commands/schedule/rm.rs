@@ -37,7 +37,7 @@ struct ScheduleRemovalOutput<'a> {
 impl Rm {
     pub(super) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let team = self.team.find(&store.read_config().await?)?;
+        let team = self.team.find_with_jobs(&store.read_config().await?)?;
         let listed = store.list_schedules(&team).await?;
         let Some(TriggerObject { key, .. }) = listed.iter().find(|one| one.name == self.name) else {
             let names: Vec<&str> = listed.iter().map(|one| one.name.as_str()).collect();

@@ -39,7 +39,5 @@ pub(super) async fn wait(store: &Store, submitted: &SubmittedSpec) -> Result<Inb
 /// The key of an unanswered document of that name; `None` if there is none.
 pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, CommandError> {
     let key = submission_key(team, name);
-    let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };
-    let answers = store.read_answers(&key).await?;
-    Ok(Some(key).filter(|_| answers.to(&submission.object).is_none()))
+    Ok(store.awaits_answer(&key).await?.then_some(key))
 }

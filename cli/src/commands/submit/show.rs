@@ -200,6 +200,7 @@ fn mistakes(file: &str, mistakes: &[SpecMistake]) {
         let place = if *line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let place = match option {
             Some(option) => option.to_owned(),
+            None if key.starts_with("--") => key.clone(),
             None if key.is_empty() => place,
             None => format!("{place}: key `{key}`"),
         };

@@ -1,12 +1,16 @@
 //! `curfew submit --trigger` and `curfew schedule add`: documents that make jobs later.
 
-use jobs::schedule::append_section;
+use std::path::Path;
+
+use ::workdir::PackedWorkdir;
+use jobs::schedule::{append_section, name_options};
 use jobs::trigger::{schedule_key, trigger_key};
 use jobs::{JobSpec, Schedule, SpecMistake, Trigger};
 use model::config::Config;
 use model::foreign_text::shell_word;
 use store::{Documents as _, ReconcilerDocuments as _, Store};
 
+use super::workdir::{add_digest, pack_directory};
 use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
@@ -19,6 +23,9 @@ pub(in crate::commands) struct ScheduleTerms {
     pub(in crate::commands) time_zone: Option<String>,
     pub(in crate::commands) max_at_once: Option<u32>,
 }
+
+/// What a document says, or every mistake in it.
+type Judged<T> = Result<T, Vec<SpecMistake>>;
 
 /// A legal document that makes jobs later.
 struct JobMaker {
@@ -40,15 +47,17 @@ pub(super) async fn submit_trigger(
     document: JobDocument,
     options: &SubmitOptions,
     name: &str,
+    workdir: Option<&Path>,
 ) -> Result<CommandStatus, CommandError> {
     let bytes = container::pin_image(context, document.bytes).await?;
+    let packed = workdir.map(pack_directory).transpose()?;
     let store = context.needs_deployed().await?.store;
     let config = store.read_config().await?;
     let team = options.team(&config)?;
-    let output = SubmitOutput::new(document.source, &team, None);
+    let output = SubmitOutput::new(document.source, &team, packed.as_ref());
     let bucket = (store.bucket_name(), context.aws.home());
-    let read = Trigger::read(&bytes, name, Some(&team), &config, bucket, context.now);
-    let maker = read.map(|(trigger, spec)| {
+    let read = |bytes: &[u8]| Trigger::read(bytes, name, Some(&team), &config, bucket, context.now);
+    let maker = with_digest(bytes, packed.as_ref(), read).map(|((trigger, spec), bytes)| {
         let key = trigger_key(&team, name);
         let address = format!("s3://{}/{key}", store.bucket_name());
         JobMaker {
@@ -61,7 +70,7 @@ pub(super) async fn submit_trigger(
             spec,
         }
     });
-    Box::pin(put(context, (&store, &config), output, maker, options)).await
+    Box::pin(put(context, (&store, &config), output, (maker, packed), options)).await
 }
 
 /// Checks a schedule as `run-jobs` does, shows what one of its jobs can cost, and puts it into the folder of the team. Without `terms` the document
@@ -71,9 +80,11 @@ pub(in crate::commands) async fn submit_schedule(
     document: JobDocument,
     options: &SubmitOptions,
     name: &str,
-    terms: Option<ScheduleTerms>,
+    (terms, workdir): (Option<ScheduleTerms>, Option<&Path>),
 ) -> Result<CommandStatus, CommandError> {
     let mut bytes = container::pin_image(context, document.bytes).await?;
+    let packed = workdir.map(pack_directory).transpose()?;
+    let has_options = terms.is_some();
     if let Some(ScheduleTerms { cron, time_zone, max_at_once }) = terms
         && let Ok(text) = std::str::from_utf8(&bytes)
     {
@@ -87,9 +98,11 @@ pub(in crate::commands) async fn submit_schedule(
     let store = context.needs_deployed().await?.store;
     let config = store.read_config().await?;
     let team = options.team(&config)?;
-    let output = SubmitOutput::new(document.source, &team, None);
-    let read = Schedule::read(&bytes, name, Some(&team), &config, context.aws.home(), context.now);
-    let maker = read.map(|(schedule, spec)| JobMaker {
+    let output = SubmitOutput::new(document.source, &team, packed.as_ref());
+    let read = |bytes: &[u8]| Schedule::read(bytes, name, Some(&team), &config, context.aws.home(), context.now);
+    let read = with_digest(bytes, packed.as_ref(), read);
+    let read = read.map_err(|mistakes| if has_options { name_options(mistakes) } else { mistakes });
+    let maker = read.map(|((schedule, spec), bytes)| JobMaker {
         key: schedule_key(&team, name),
         text: schedule.text().to_owned(),
         description: schedule.describe(context.now),
@@ -98,14 +111,26 @@ pub(in crate::commands) async fn submit_schedule(
         bytes,
         spec,
     });
-    Box::pin(put(context, (&store, &config), output, maker, options)).await
+    Box::pin(put(context, (&store, &config), output, (maker, packed), options)).await
+}
+
+/// The document and its bytes, with the key of the archive if there is one. The lines of mistakes are those before.
+fn with_digest<T>(
+    bytes: Vec<u8>,
+    packed: Option<&PackedWorkdir>,
+    read: impl Fn(&[u8]) -> Judged<(T, JobSpec)>,
+) -> Judged<((T, JobSpec), Vec<u8>)> {
+    let first = read(&bytes)?;
+    let Some(packed) = packed else { return Ok((first, bytes)) };
+    let bytes = add_digest(&bytes, &first.1, packed)?;
+    Ok((read(&bytes)?, bytes))
 }
 
 async fn put(
     context: &CommandContext,
     (store, config): (&Store, &Config),
     mut output: SubmitOutput<'_>,
-    maker: Result<JobMaker, Vec<SpecMistake>>,
+    (maker, packed): (Judged<JobMaker>, Option<PackedWorkdir>),
     options: &SubmitOptions,
 ) -> Result<CommandStatus, CommandError> {
     let maker = match maker {
@@ -129,6 +154,7 @@ async fn put(
     if !output.is_confirmed(&maker.spec, config, output.worst_case_usd(), options)? {
         return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
     }
+    output.bring_archive(store, &maker.spec, packed, context.now).await?;
     let is_replaced = store.put_trigger(&maker.key, &maker.bytes).await?;
     if !context.global.json {
         let replaced = if is_replaced { ", in place of the earlier one" } else { "" };

@@ -95,7 +95,7 @@ pub(super) async fn upload_archive(
     let Some(PackedWorkdir { archive, .. }) = packed else {
         return Err(CommandError::with(
             format!("the bucket does not have {}, or not for long enough", store.workdir_address(team, digest)),
-            "bring the directory along again, by submit --workdir; each team has archives of its own",
+            "bring the directory along again, by --workdir; each team has archives of its own",
         ));
     };
     let (whole, mut shown) = (archive.len(), 0);

@@ -146,6 +146,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         (sentence, text): (&'static str, String),
     ) -> Notification {
         let team = backlog.team(folder);
+        let folder = (HeadlineObject::Folder, folder);
         self.daily_notification(team.as_ref(), folder, (topic, String::new()), (sentence, text))
     }
 
@@ -153,7 +154,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     pub(super) fn daily_notification(
         &self,
         team: Option<&TeamName>,
-        place: &str,
+        (object, place): (HeadlineObject, &str),
         (topic, what): (&str, String),
         (sentence, text): (&'static str, String),
     ) -> Notification {
@@ -171,7 +172,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             happened: false,
             mode: None,
             loses: None,
-            headline: Headline::new(sentence, HeadlineObject::Folder, place),
+            headline: Headline::new(sentence, object, place),
             facts: NotificationFacts::default(),
         }
     }

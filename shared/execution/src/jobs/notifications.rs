@@ -41,10 +41,11 @@ pub(super) fn is_notified(job: &Job, may_act: bool) -> bool {
     pending_notification(job, may_act).is_none()
 }
 
-/// Anybody who may write to the bucket can name a folder. A notification about a folder goes to its team only if that team may have jobs, and
-/// to the account otherwise, because nobody subscribes to an unknown team.
+/// Anybody who may write to the bucket can name a folder. A notification about what is in one goes to its team only if that team may have jobs,
+/// and to the account otherwise, because nobody subscribes to an unknown team.
 fn address_folder(notification: Notification, config: &Config) -> Notification {
-    let is_of_folder = notification.headline.object == HeadlineObject::Folder;
+    let object = notification.headline.object;
+    let is_of_folder = matches!(object, HeadlineObject::Folder | HeadlineObject::Trigger | HeadlineObject::Schedule);
     if is_of_folder && !config.has_jobs_of(&TeamName::new(notification.team.as_str())) {
         return Notification { team: NO_TEAM.to_owned(), ..notification };
     }
@@ -201,6 +202,8 @@ mod tests {
     fn the_account_is_notified_of_the_folder_of_an_unknown_team() {
         let configured = "[teams.vision]\n[teams.untagged]";
         check(configured, HeadlineObject::Folder, "visoin", NO_TEAM);
+        check(configured, HeadlineObject::Trigger, "visoin", NO_TEAM);
+        check(configured, HeadlineObject::Schedule, "visoin", NO_TEAM);
         check(configured, HeadlineObject::Folder, NO_TEAM, NO_TEAM);
         check(configured, HeadlineObject::Folder, "vision", "vision");
         let any = "[jobs]\nteams = \"any\"\n[teams.vision]";

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use jobs::inbox::submission_key;
-use jobs::schedule::{MissedMoments, SkippedMoment};
+use jobs::schedule::{MissReason, MissedMoments, ScheduleFacts, SkippedMoment};
 use jobs::trigger::TriggerObject;
 use jobs::{JobId, JobName, Schedule, ScheduleState, SpecMistake};
 use model::digest::sha256_hex;
@@ -13,6 +13,7 @@ use model::id::TeamName;
 use ports::{JobCloud, StoreError};
 
 use super::inbox::{check_keys, describe_mistakes, too_large};
+use super::triggers::headline_object;
 use super::{JobRunDocuments, JobsRun};
 
 impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
@@ -75,13 +76,17 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let (store, now) = (self.run.store, self.now());
         let (read, damage) = store.read_schedule_state(&one.key).await?;
         let mut before = read.value;
-        let mut unfinished = 0;
+        let (mut facts, mut uploaded_at) = (ScheduleFacts::default(), None);
         if schedule.is_due(&before, written_at, now) {
             before.unanswered = self.still_unanswered(team, schedule, &before).await?;
             let active = store.unfinished_named(team, schedule.job()).await?;
-            unfinished = schedule.count_unfinished(&active).saturating_add(before.unanswered.len());
+            facts.unfinished = schedule.count_unfinished(&active).saturating_add(before.unanswered.len());
+            if let Some(digest) = schedule.workdir() {
+                uploaded_at = store.workdir_uploaded_at(team, digest).await?;
+                facts.is_workdir_gone = uploaded_at.is_none();
+            }
         }
-        let decided = schedule.next(&before, written_at, unfinished, now);
+        let decided = schedule.next(&before, written_at, facts, now);
         let etag = if decided.state == before && damage.is_none() {
             read.etag
         } else {
@@ -102,10 +107,13 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         if let Some(missed) = decided.missed {
             self.notify_of_missed(one, missed);
         }
+        if let Some(at) = uploaded_at.and_then(|uploaded_at| schedule.workdir_expires_soon(uploaded_at, now)) {
+            self.notify_of_expiry(one, at);
+        }
         Ok(())
     }
 
-    /// The moments whose documents the inbox has not answered: a job may still come of each.
+    /// The moments whose documents wait in the inbox: a job may still come of each.
     async fn still_unanswered(
         &self,
         team: &TeamName,
@@ -115,9 +123,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let mut unanswered = Vec::new();
         for at in &state.unanswered {
             let Ok(name) = JobName::read(&schedule.document_name(*at)) else { continue };
-            let key = submission_key(team, &name);
-            let answers = self.run.store.read_answers(&key).await?;
-            if answers.accepted.is_none() && answers.rejected.is_none() {
+            if self.run.store.awaits_answer(&submission_key(team, &name)).await? {
                 unanswered.push(*at);
             }
         }
@@ -138,20 +144,48 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             one.key,
             schedule.max_at_once(),
         );
-        let sentence = "The schedule {} skipped a moment";
-        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("skipped", String::new()), (sentence, text)));
+        let sentence = "{} skipped a moment";
+        self.notify(self.daily_notification(
+            one.team.as_ref(),
+            headline_object(one),
+            ("skipped", String::new()),
+            (sentence, text),
+        ));
     }
 
-    fn notify_of_missed(&self, one: &TriggerObject, MissedMoments { first, last, count }: MissedMoments) {
+    fn notify_of_missed(&self, one: &TriggerObject, MissedMoments { first, last, count, reason }: MissedMoments) {
         let moments =
             if count == 1 { format!("a moment, {last}") } else { format!("{count} moments, {first} to {last}") };
+        let (why, what) = match reason {
+            MissReason::Late => (
+                "no run of run-jobs looked in time. These make no job later. If you need one, submit it by hand.",
+                last.to_string(),
+            ),
+            MissReason::WorkdirGone => (
+                "the bucket does not have the archive of its `workdir`, which it deletes after 180 days. No moment makes a job until you add \
+                 the schedule again: curfew schedule add --workdir.",
+                "workdir".to_owned(),
+            ),
+        };
+        let text = format!("The schedule s3://{}/{} missed {moments}: {why}", self.run.store.bucket_name(), one.key);
+        let sentence = "{} missed moments";
+        self.notify(self.daily_notification(
+            one.team.as_ref(),
+            headline_object(one),
+            ("missed", what),
+            (sentence, text),
+        ));
+    }
+
+    fn notify_of_expiry(&self, one: &TriggerObject, at: Timestamp) {
         let text = format!(
-            "The schedule s3://{}/{} missed {moments}: no run of run-jobs looked in time. These make no job later. If you need one, \
-             submit it by hand.",
+            "The bucket deletes the archive of the `workdir` of the schedule s3://{}/{} after {}. Moments after that make no job. Add the \
+             schedule again before: curfew schedule add --workdir.",
             self.run.store.bucket_name(),
             one.key,
+            at.strftime("%Y-%m-%d %H:%M UTC"),
         );
-        let (sentence, what) = ("The schedule {} missed moments", ("missed", last.to_string()));
-        self.notify(self.daily_notification(one.team.as_ref(), &one.key, what, (sentence, text)));
+        let (sentence, what) = ("The working directory of {} expires soon", ("workdir", at.to_string()));
+        self.notify(self.daily_notification(one.team.as_ref(), headline_object(one), what, (sentence, text)));
     }
 }

@@ -11,6 +11,7 @@ use jobs::trigger::{TriggerListing, TriggerObject};
 use jobs::{Arrival, JobId, SpecMistake, Trigger, backlog, is_index_search_due};
 use model::digest::sha256_hex;
 use model::id::TeamName;
+use model::notification_log::HeadlineObject;
 use ports::{JobCloud, StoreError};
 
 use super::inbox::{check_keys, describe_mistakes, too_large};
@@ -113,6 +114,14 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         if !trigger.is_quiet() && !arrivals.iter().any(|arrival| trigger.concerns(arrival)) {
             return Ok(());
         }
+        if let Some((team, digest)) = one.team.as_ref().zip(trigger.workdir())
+            && self.run.store.workdir_uploaded_at(team, digest).await?.is_none()
+        {
+            let problem = "the bucket does not have the archive of its `workdir`, which it deletes after 180 days; submit the trigger \
+                           again, with --workdir";
+            self.notify_of_trouble(one, format!("workdir {digest}"), problem);
+            return Ok(());
+        }
         let mut tries = 1..TRIES;
         loop {
             match self.advance(one, &trigger, arrivals).await {
@@ -209,13 +218,18 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
         let (text, sentence) = if one.is_schedule {
             let text = format!("The schedule {address} makes no jobs: {problem}. Moments until then make no job.");
-            (text, "Curfew rejects the schedule {}")
+            (text, "Curfew rejects {}")
         } else {
             let text =
                 format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.");
-            (text, "Curfew rejects the trigger {}")
+            (text, "Curfew rejects {}")
         };
-        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("trigger", what), (sentence, text)));
+        self.notify(self.daily_notification(
+            one.team.as_ref(),
+            headline_object(one),
+            ("trigger", what),
+            (sentence, text),
+        ));
     }
 
     fn notify_of_lost_state(&self, one: &TriggerObject, damage: &StoreError) {
@@ -227,8 +241,13 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             self.run.store.bucket_name(),
             one.key,
         );
-        let sentence = "Curfew began the state of the trigger {} anew";
-        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("state", String::new()), (sentence, text)));
+        let sentence = "Curfew began the state of {} anew";
+        self.notify(self.daily_notification(
+            one.team.as_ref(),
+            headline_object(one),
+            ("state", String::new()),
+            (sentence, text),
+        ));
     }
 
     fn notify_of_cut_off(&self, folders: &[(Option<TeamName>, String)]) {
@@ -239,7 +258,12 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
                 self.run.store.bucket_name(),
             );
             let sentence = "Curfew leaves out triggers of {}";
-            self.notify(self.daily_notification(team.as_ref(), folder, ("triggers", String::new()), (sentence, text)));
+            self.notify(self.daily_notification(
+                team.as_ref(),
+                (HeadlineObject::Folder, folder),
+                ("triggers", String::new()),
+                (sentence, text),
+            ));
         }
     }
 
@@ -256,12 +280,17 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             one.key,
             trigger.max_per_day()
         );
-        let sentence = "The trigger {} has made its jobs of the day";
+        let sentence = "{} made as many jobs today as allowed";
         self.notify(self.daily_notification(
             one.team.as_ref(),
-            &one.key,
+            headline_object(one),
             ("max_per_day", String::new()),
             (sentence, text),
         ));
     }
+}
+
+/// The object of a notification, and its name.
+pub(super) fn headline_object(one: &TriggerObject) -> (HeadlineObject, &str) {
+    (if one.is_schedule { HeadlineObject::Schedule } else { HeadlineObject::Trigger }, &one.key)
 }

@@ -15,7 +15,7 @@ use jobs::takeover::Takeover;
 use jobs::trigger::TriggerListing;
 use jobs::{
     CancelRequest, ExitRecord, Head, InboxAnswer, Job, JobId, JobName, ScheduleState, Sweep, TriggerState,
-    TriggeredDocument,
+    TriggeredDocument, WorkdirDigest,
 };
 use model::account::AccountId;
 use model::config::Config;
@@ -445,5 +445,9 @@ impl TriggerDocuments for Account<'_> {
 
     async fn submit_triggered(&self, _: &TeamName, _: &TriggeredDocument) -> Read<()> {
         unreachable!("no bucket has triggers")
+    }
+
+    async fn workdir_uploaded_at(&self, _: &TeamName, _: &WorkdirDigest) -> Read<Option<Timestamp>> {
+        unreachable!("schedules are off")
     }
 }

@@ -142,7 +142,10 @@ impl FieldRule {
             };
             let bounds = match range.split_once('-') {
                 _ if range == "*" => Some(self.range),
-                Some((first, last)) => self.value(first).zip(self.value(last)).filter(|(first, last)| first <= last),
+                Some((first, last)) => {
+                    let values = self.value(first).zip(self.value(last));
+                    values.map(|(first, last)| self.bounds(part, first, last)).transpose()?
+                }
                 // `5/10` means different things to different programs.
                 None => self.value(range).filter(|_| part == range).map(|value| (value, value)),
             };
@@ -152,6 +155,19 @@ impl FieldRule {
             values.extend((first..=last).step_by(usize::try_from(step).unwrap_or(1)));
         }
         Ok(values)
+    }
+
+    /// The bounds of a range. A week may end with Sunday, under each of its names.
+    fn bounds(&self, part: &str, first: i8, last: i8) -> Result<(i8, i8), InvalidValue> {
+        match (first, last) {
+            (first, last) if first <= last => Ok((first, last)),
+            (first, 0) if self.range == WEEKDAY.range => Ok((first, WEEKDAY.range.1)),
+            _ => Err(InvalidValue::new(format!(
+                "`{}` is no {}: it ends before it begins; write two ranges with a comma",
+                shortened(part, CHARACTERS_MAX),
+                self.name
+            ))),
+        }
     }
 
     fn value(&self, text: &str) -> Option<i8> {
@@ -228,6 +244,12 @@ mod tests {
         for sunday in ["0", "7", "SUN", "sun"] {
             check(&format!("0 3 * * {sunday}"), "UTC", week, &["2026-11-29T03:00:00Z"]);
         }
+        for weekend in ["SAT-SUN", "6-7", "sat-0", "6,7"] {
+            let both = ["2026-11-28T03:00:00Z", "2026-11-29T03:00:00Z"];
+            check(&format!("0 3 * * {weekend}"), "UTC", week, &both);
+        }
+        check("0 3 * * SUN-SUN", "UTC", week, &["2026-11-29T03:00:00Z"]);
+        check("0 3 * * SUN-MON", "UTC", week, &["2026-11-29T03:00:00Z", "2026-11-30T03:00:00Z"]);
         // Both fields of days are restricted: either counts.
         check("0 3 1 * FRI", "UTC", week, &["2026-12-01T03:00:00Z", "2026-12-04T03:00:00Z"]);
         check("0 3 */2 * FRI", "UTC", week, &[]);
@@ -252,6 +274,9 @@ mod tests {
             let text = format!("{minute}{} 2 * * *", if minute.is_empty() { "," } else { "" });
             check(&text, "is no minute");
         }
+        check("50-10 2 * * *", "`50-10` is no minute: it ends before it begins; write two ranges with a comma");
+        check("0 2 * NOV-FEB *", "`NOV-FEB` is no month: it ends before it begins");
+        check("0 2 * * SAT-MON", "`SAT-MON` is no day of the week: it ends before it begins");
         check("0 2 30 2 *", "fits no day of any year");
         check(&format!("{} 2 * * *", vec!["1"; 150].join(",")), "longer than 200 characters");
     }

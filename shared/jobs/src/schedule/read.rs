@@ -70,7 +70,8 @@ impl Schedule {
             }
         };
         let (cron, zone, max_at_once) = terms;
-        let schedule = Self { name: name.to_owned(), cron, zone, max_at_once, text, job: spec.name.clone() };
+        let (job, workdir) = (spec.name.clone(), spec.work.workdir.clone());
+        let schedule = Self { name: name.to_owned(), cron, zone, max_at_once, text, job, workdir };
         let byte = written_at(tree.get_ref(), &["env"]).or_else(|| written_at(tree.get_ref(), &[SECTION]));
         section.check_document(&schedule, byte, now, read_spec);
         section.found.sort_by_key(|mistake| mistake.line);
@@ -89,6 +90,24 @@ pub fn append_section(text: &str, cron: &str, time_zone: Option<&str>, max_at_on
     let most = max_at_once.map_or_else(String::new, |most| format!("max_at_once = {most}\n"));
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     Some(format!("{text}{end}\n[{SECTION}]\ncron = {}\n{zone}{most}", quoted(cron)))
+}
+
+/// The mistakes of a document whose section [`append_section`] wrote: those of the section name the option, because nobody sees its lines.
+#[must_use]
+pub fn name_options(mistakes: Vec<SpecMistake>) -> Vec<SpecMistake> {
+    let named = mistakes.into_iter().map(|mistake| {
+        let Some(rest) = mistake.key.strip_prefix(SECTION) else { return mistake };
+        let option = match rest {
+            "" | ".cron" => "--cron",
+            ".time_zone" => "--time-zone",
+            ".max_at_once" => "--max-at-once",
+            _ => return mistake,
+        };
+        SpecMistake { line: 0, key: option.to_owned(), ..mistake }
+    });
+    let mut named: Vec<SpecMistake> = named.collect();
+    named.sort_by_key(|mistake| mistake.line);
+    named
 }
 
 /// The section under judgement.

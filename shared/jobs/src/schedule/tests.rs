@@ -92,9 +92,14 @@ fn the_section_of_a_command_is_that_of_a_document() {
         assert_eq!(spec.name.as_str(), "nightly");
         assert_eq!(append_section(&text, "0 3 * * *", None, None), None);
     }
-    let (read, _) = read(&append_section(JOB, "0 2 * * *", None, None).unwrap()).unwrap();
-    assert_eq!((read.zone_name(), read.max_at_once()), ("UTC", 1));
+    let (plain, _) = read(&append_section(JOB, "0 2 * * *", None, None).unwrap()).unwrap();
+    assert_eq!((plain.zone_name(), plain.max_at_once()), ("UTC", 1));
     check_refused(&append_section(JOB, "\"\n[gpu]", None, None).unwrap(), &["5 schedule.cron"]);
+    let text = format!("colour = 1\n{JOB}env = {{ SCHEDULED_AT = \"x\" }}\n");
+    let text = append_section(&text, "@daily", Some("EST"), Some(21)).unwrap();
+    let places: Vec<_> = name_options(read(&text).unwrap_err()).into_iter().map(|one| (one.line, one.key)).collect();
+    let expect = [(0, "--cron"), (0, "--time-zone"), (0, "--max-at-once"), (1, "colour")];
+    assert_eq!(places, expect.map(|(line, key)| (line, key.to_owned())));
 }
 
 #[test]
@@ -116,14 +121,20 @@ fn check(
     expect: Expected<'_>,
 ) -> ScheduleState {
     let schedule = schedule("cron = \"0 2 * * *\"");
-    let decided = schedule.next(state, at(written_at), unfinished, at(now));
+    let facts = ScheduleFacts { unfinished, is_workdir_gone: false };
+    let decided = schedule.next(state, at(written_at), facts, at(now));
     let (until, document, skipped, missed) = expect;
     assert_eq!(decided.state.until, Some(at(until)), "{decided:#?}");
     assert_eq!(decided.document.as_ref().map(|made| made.name.as_str()), document, "{decided:#?}");
     assert_eq!(decided.skipped, skipped.map(|moment| SkippedMoment { at: at(moment), unfinished }));
     assert_eq!(
         decided.missed,
-        missed.map(|(first, last, count)| MissedMoments { first: at(first), last: at(last), count })
+        missed.map(|(first, last, count)| MissedMoments {
+            first: at(first),
+            last: at(last),
+            count,
+            reason: MissReason::Late
+        })
     );
     let is_due = schedule.is_due(state, at(written_at), at(now));
     assert_eq!(is_due, decided.skipped.is_some() || decided.document.is_some_and(|_| state.pending.is_none()));
@@ -175,6 +186,46 @@ fn an_outage_ends_with_one_job_at_most() {
 }
 
 #[test]
+fn a_moment_without_its_archive_is_missed() {
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let (schedule, _) = read(&format!("workdir = \"{digest}\"\n{JOB}{NIGHTLY}")).unwrap();
+    assert_eq!(schedule.workdir().map(ToString::to_string), Some(digest));
+    let before = ScheduleState { until: Some(at("19T02:00:00")), ..ScheduleState::default() };
+    let decide = |state: &ScheduleState, unfinished, is_workdir_gone, now: &str| {
+        schedule.next(state, at("01T00:00:00"), ScheduleFacts { unfinished, is_workdir_gone }, at(now))
+    };
+    let gone = decide(&before, 1, true, "22T02:00:20");
+    let missed =
+        MissedMoments { first: at("20T02:00:00"), last: at("22T02:00:00"), count: 3, reason: MissReason::WorkdirGone };
+    assert_eq!((gone.document, gone.skipped, gone.missed), (None, None, Some(missed)));
+    assert_eq!((gone.state.until, gone.state.pending), (Some(missed.last), None));
+    let text = serde_json::to_string(&gone.state).unwrap();
+    assert!(text.contains(r#""count":3,"reason":"workdir-gone""#), "{text}");
+    // It is told of once, and the next moment may have it.
+    let later = decide(&gone.state, 0, true, "22T02:01:20");
+    assert_eq!((later.missed, &later.state), (None, &gone.state));
+    assert!(decide(&gone.state, 0, false, "23T02:00:20").document.is_some());
+    // What no run looked at says nothing about the archive, and its state is as before.
+    let late = decide(&before, 0, true, "22T04:00:00").missed.unwrap();
+    assert_eq!(late.reason, MissReason::Late);
+    assert!(!serde_json::to_string(&late).unwrap().contains("reason"));
+}
+
+#[test]
+fn the_team_hears_before_an_archive_expires() {
+    let check = |cron: &str, uploaded_at: &str, expect: Option<&str>| {
+        let expires_at = schedule(&format!("cron = \"{cron}\""))
+            .workdir_expires_soon(uploaded_at.parse().unwrap(), at("01T02:00:10"));
+        assert_eq!(expires_at.map(|at| at.to_string()).as_deref(), expect, "{cron} {uploaded_at}");
+    };
+    check("0 2 * * *", "2026-05-12T02:00:11Z", None);
+    check("0 2 * * *", "2026-05-12T02:00:09Z", Some("2026-11-08T02:00:09Z"));
+    check("0 2 1 * *", "2026-06-05T00:00:00Z", None);
+    check("0 2 1 * *", "2026-06-04T00:00:00Z", Some("2026-12-01T00:00:00Z"));
+    check("0 2 1 * *", "2026-01-01T00:00:00Z", Some("2026-06-30T00:00:00Z"));
+}
+
+#[test]
 fn jobs_are_counted_by_their_name_and_a_sweep_once() {
     let check = |name: &str, expect: usize| {
         let (read, _) = read(&format!("name = \"{name}\"\n{JOB}{NIGHTLY}")).unwrap();
@@ -205,7 +256,7 @@ fn a_state_is_read_only_near_a_moment() {
 fn the_made_document_has_its_moment() {
     let schedule = schedule("cron = \"0 2 * * *\"\ntime_zone = \"Europe/Berlin\"");
     let state = ScheduleState { until: Some(at("21T01:00:00")), ..ScheduleState::default() };
-    let made = schedule.next(&state, at("20T00:00:00"), 0, at("22T01:00:07")).document.unwrap();
+    let made = schedule.next(&state, at("20T00:00:00"), ScheduleFacts::default(), at("22T01:00:07")).document.unwrap();
     assert_eq!(made.name, "nightly.202611220100");
     assert!(made.text.ends_with("[env]\nSCHEDULED_AT = \"2026-11-22T01:00:00Z\"\n"), "{}", made.text);
     assert!(made.text.starts_with("name = \"nightly\"\nowner = "));
@@ -227,7 +278,8 @@ proptest! {
         for (gap, cut_off) in gaps.into_iter().zip(cut_off) {
             now += SignedDuration::from_secs(gap);
             let unfinished = made.values().filter(|begun| now.duration_since(**begun).as_secs() < takes).count();
-            let decided = schedule.next(&state, start, unfinished, now);
+            let facts = ScheduleFacts { unfinished, is_workdir_gone: false };
+            let decided = schedule.next(&state, start, facts, now);
             if cut_off == 1 {
                 continue;
             }

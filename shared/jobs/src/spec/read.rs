@@ -143,6 +143,9 @@ impl JobSpec {
     }
 }
 
+/// The file name of a document that a program hands over.
+const STANDARD_INPUT: &str = "-";
+
 /// The name of a spec that does not say one.
 fn default_name(file_name: &str) -> &str {
     let file = file_name.rsplit('/').next().unwrap_or_default();
@@ -157,6 +160,9 @@ impl SpecValidator<'_> {
         }
         let name = default_name(file_name);
         let problem = |legal: InvalidValue| {
+            if file_name == STANDARD_INPUT {
+                return format!("the document comes from no file that names the job: {legal}; write `name`");
+            }
             format!("the file is called {name:?}, which is not a valid name for a job: {legal}; write `name`")
         };
         JobName::read(name).map_err(|legal| self.report_missing(&["name"], &problem(legal))).ok()

@@ -15,7 +15,7 @@ const DOCUMENT: &str = ".toml";
 const STATE: &str = ".state.json";
 
 /// The folder of a team's schedules below that of its triggers. A team has one part of a key, so no team's folder is called that.
-const SCHEDULES: &str = "/schedules";
+const SCHEDULES: &str = "schedules";
 
 /// The objects of a folder that are read, as many as one call lists.
 pub const FOLDER_MAX: usize = 1_000;
@@ -68,9 +68,12 @@ impl TriggerObject {
     pub fn from_key(key: &str) -> Option<Self> {
         let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let (folder, is_schedule) = folder.strip_suffix(SCHEDULES).map_or((folder, false), |folder| (folder, true));
+        let (spelt, below) = folder.split_once('/').unwrap_or((folder, ""));
+        let is_schedule = below.split('/').next() == Some(SCHEDULES);
+        // Deeper is no team's place: a schedule there never runs, and its writer is notified.
+        let team = team_in_folder(spelt).filter(|_| below.is_empty() || below == SCHEDULES);
         let (key, name) = (key.to_owned(), name.to_owned());
-        Some(Self { key, team: team_in_folder(folder), name, is_schedule, written_at: None, state_written_at: None })
+        Some(Self { key, team, name, is_schedule, written_at: None, state_written_at: None })
     }
 }
 
@@ -83,7 +86,7 @@ pub fn trigger_key(team: &TeamName, name: &str) -> String {
 /// The folder of a team's schedules.
 #[must_use]
 pub fn schedules_folder(team: &TeamName) -> String {
-    format!("{TRIGGERS}{}{SCHEDULES}/", team_folder(team))
+    format!("{TRIGGERS}{}/{SCHEDULES}/", team_folder(team))
 }
 
 /// The key of a team's schedule.
@@ -121,8 +124,11 @@ mod tests {
         let found = match_states(vec![
             listed("triggers/a%2Fb/x.toml", 1),
             listed("triggers/v%69sion/x.toml", 1),
+            listed("triggers/vision/schedules/sub/x.toml", 1),
             listed("triggers/vision/schedules/x.state.json", 8),
             listed("triggers/vision/schedules/x.toml", 1),
+            listed("triggers/vision/sub/schedules/x.toml", 1),
+            listed("triggers/vision/sub/x.toml", 1),
             listed("triggers/vision/x.state.json", 7),
             listed("triggers/vision/x.toml", 1),
             listed("triggers/x.toml", 1),
@@ -140,7 +146,10 @@ mod tests {
             [
                 (Some("a/b"), "x", false, None),
                 (None, "x", false, None),
+                (None, "x", true, None),
                 (Some("vision"), "x", true, Some(8)),
+                (None, "x", false, None),
+                (None, "x", false, None),
                 (Some("vision"), "x", false, Some(7)),
                 (None, "x", false, None)
             ]

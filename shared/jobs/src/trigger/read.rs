@@ -80,7 +80,8 @@ impl Trigger {
                 return Err(all);
             }
         };
-        let trigger = Self { name: name.to_owned(), bucket, prefix, kind, max_per_day, text };
+        let workdir = spec.work.workdir.clone();
+        let trigger = Self { name: name.to_owned(), bucket, prefix, kind, max_per_day, text, workdir };
         let byte = written_at(tree.get_ref(), &["env"]).or_else(|| written_at(tree.get_ref(), &["trigger"]));
         section.check_document(&trigger, byte, read_spec);
         if section.found.is_empty() { Ok((trigger, spec)) } else { Err(section.found) }

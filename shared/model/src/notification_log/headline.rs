@@ -52,6 +52,10 @@ pub enum HeadlineObject {
     Budget,
     /// A folder of the inbox, or of unfinished jobs.
     Folder,
+    /// A document that submits a job for what arrives in a bucket.
+    Trigger,
+    /// A document that submits a job at the moments of a cron expression.
+    Schedule,
     /// A call to AWS that failed.
     Call,
     Configuration,
@@ -97,6 +101,8 @@ impl HeadlineObject {
             Self::Job => "job",
             Self::Budget => "budget",
             Self::Folder => "folder",
+            Self::Trigger => "trigger",
+            Self::Schedule => "schedule",
             Self::Call => "call",
             Self::Configuration => "configuration",
         }
@@ -111,7 +117,7 @@ impl HeadlineObject {
     /// `true` if the object's name does not show its team.
     #[must_use]
     pub const fn needs_team(self) -> bool {
-        !matches!(self, Self::Budget | Self::Folder | Self::Call | Self::Configuration)
+        !matches!(self, Self::Budget | Self::Folder | Self::Trigger | Self::Schedule | Self::Call | Self::Configuration)
     }
 }
 

@@ -18,14 +18,14 @@ const LENGTH_MAX: usize = 128;
 pub(super) struct NamedSeries(BTreeSet<String>);
 
 impl NamedSeries {
-    /// The names with the largest weights, `max` at most. A name without weight has no series of its own.
+    /// The names with the largest weights, `max` at most. One whose price is unknown has no weight, and takes a place that is left.
     pub(super) fn top<'a>(weights: impl IntoIterator<Item = (&'a str, u64)>, max: usize) -> Self {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, weight) in weights {
             let sum = sums.entry(name).or_default();
             *sum = sum.saturating_add(weight);
         }
-        let mut ranked: Vec<(&str, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
+        let mut ranked: Vec<(&str, u64)> = sums.into_iter().collect();
         ranked.sort_by_key(|(name, sum)| (Reverse(*sum), *name));
         Self(ranked.into_iter().filter_map(|(name, _)| dimension_value(name)).take(max).collect())
     }
@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn the_largest_have_series_of_their_own() {
-        let weights = [("b", 5), ("a", 5), ("c", 9), ("d", 0), ("e", 1), ("a", u64::MAX)];
+        let weights = [("b", 5), ("a", 5), ("c", 9), ("d", 0), ("e", 1), ("f", 0), ("a", u64::MAX)];
+        assert_eq!(NamedSeries::top(weights, 5).values().collect::<Vec<_>>(), ["a", "b", "c", "d", "e"]);
         let named = NamedSeries::top(weights, 3);
         assert_eq!(named.values().collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(

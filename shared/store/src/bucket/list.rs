@@ -77,6 +77,14 @@ impl Bucket {
         Ok(items(page).into_iter().next().map(|item| item.key))
     }
 
+    /// The time of the write of an object by a list, for callers that may not read it; `None` if there is none at that key.
+    pub(crate) async fn listed_at(&self, key: &str) -> Result<Option<Timestamp>, StoreError> {
+        let page = self.listing(key, ListDepth::All, None).max_keys(1).send().await;
+        let page = page.map_err(|error| self.failed(LIST, key, &error))?;
+        // A key comes before all that begin with it.
+        Ok(items(page).into_iter().next().filter(|one| one.key == key).map(|one| one.written_at))
+    }
+
     /// Every folder directly under that one, in order, with its full path; all end in `/`.
     pub(crate) async fn folders(&self, prefix: &str, folders_max: usize) -> Result<Vec<String>, StoreError> {
         let mut pages = self.listing(prefix, ListDepth::Children, None).into_paginator().send();

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use jobs::backlog::folder_below;
 use jobs::inbox::submission_key;
 use jobs::keys::{active_name_prefix, team_and_job};
 use jobs::trigger::{FOLDER_MAX, TRIGGERS, TriggerListing, TriggerObject, schedules_folder, state_key};
-use jobs::{JobId, JobName, JobSpec, ScheduleState, TriggerState, TriggeredDocument};
+use jobs::{JobId, JobName, JobSpec, ScheduleState, TriggerState, TriggeredDocument, WorkdirDigest};
 use model::id::TeamName;
 use model::listing::ListedObject;
 
-use super::TOML;
+use super::{TOML, workdir};
 use crate::bucket::{ListDepth, WriteCondition};
 use crate::document::StoredDocument;
 use crate::{Store, StoreError, TriggerDocuments, Versioned};
@@ -95,6 +96,14 @@ impl TriggerDocuments for Store {
             Err(error) => Err(error),
         }
     }
+
+    async fn workdir_uploaded_at(
+        &self,
+        team: &TeamName,
+        digest: &WorkdirDigest,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.bucket.listed_at(&workdir::key(team, digest)).await
+    }
 }
 
 impl Store {
@@ -117,21 +126,22 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn put_trigger(&self, key: &str, text: &[u8]) -> Result<bool, StoreError> {
-        // Listed, because those who submit need not be allowed to read it. A key comes before all that begin with it.
-        let there = self.bucket.list_part(key, ListDepth::All, None, 1).await?;
-        let is_replaced = there.items.first().is_some_and(|one| one.key == key);
+        // Listed, because those who submit need not be allowed to read it.
+        let is_replaced = self.bucket.listed_at(key).await?.is_some();
         self.bucket.put_as(TOML, key, text.to_vec(), WriteCondition::None).await?;
         Ok(is_replaced)
     }
 
-    /// Lists the schedules of a team, in order of their names.
+    /// Lists the schedules of a team, in order of their names. What is deeper in their folder is none.
     ///
     /// # Errors
     /// If S3 refused, or there are more than 1,000 objects.
     pub async fn list_schedules(&self, team: &TeamName) -> Result<Vec<TriggerObject>, StoreError> {
         let folder = schedules_folder(team);
         let listed = self.bucket.list(&folder, FOLDER_MAX).await?;
-        Ok(TriggerListing::from_folders(BTreeMap::from([(folder, listed)])).triggers)
+        let mut schedules = TriggerListing::from_folders(BTreeMap::from([(folder, listed)])).triggers;
+        schedules.retain(|one| one.team.is_some());
+        Ok(schedules)
     }
 
     /// Deletes the document of a schedule. Its state stays, so that a schedule of that name repeats no moment.

@@ -10,7 +10,7 @@ use model::team_folder::team_folder;
 use crate::bucket::{Bucket, Payload};
 use crate::{Store, StoreError};
 
-/// An older archive is uploaded again. The bucket deletes one 180 days after its upload, so each job keeps its archive for 90 days.
+/// An older archive is uploaded again: half of [`jobs::WORKDIR_KEPT`], so that each job keeps its archive for 90 days.
 const UPLOAD_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// The smallest part that S3 accepts (Amazon S3 user guide, "Amazon S3 multipart upload limits"). Parts are sent one after another: a call has
@@ -93,6 +93,6 @@ async fn upload(
     sent
 }
 
-fn key(team: &TeamName, digest: &WorkdirDigest) -> String {
+pub(super) fn key(team: &TeamName, digest: &WorkdirDigest) -> String {
     format!("workdirs/{}/{}.tar.zst", team_folder(team), digest.hex())
 }
