@@ -229,11 +229,13 @@ impl CommandContext {
     ) -> DeployedResources {
         let store = Store::new(self.aws.sdk_config(), bucket.clone());
         let hub = world::variable("CURFEW_HUB_BUCKET").filter(|hub| !hub.is_empty());
-        let has_hub = hub.is_some() || resources.contains_key(HUB_POLICY);
-        let account = topic_arn.as_deref().and_then(account_of_topic).filter(|_| has_hub);
-        let store = match account {
-            Some(account) => store.reading_hub_copy(hub, account),
-            None => store,
+        let account = topic_arn.as_deref().and_then(account_of_topic);
+        let store = if hub.is_some() || resources.contains_key(HUB_POLICY) {
+            store.reading_hub_copy(hub, account)
+        } else if resources.is_empty() {
+            store.reading_hub_copy_if_any(account)
+        } else {
+            store
         };
         let topic = |variable: &str, id: &str| world::variable(variable).or_else(|| resources.get(id).cloned());
         let account = topic("CURFEW_ACCOUNT_TOPIC_ARN", "AccountTopic");

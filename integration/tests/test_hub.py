@@ -205,3 +205,30 @@ def test_a_report_finds_the_hub_of_the_stack(aws: LocalAws, hub: Hub, tmp_path: 
     aws.client("s3").put_object(Bucket=HUB, Key="config/curfew.toml", Body=shared.encode())
     said = report()
     assert said.code == 0 and "at least $7.50  vision in 2 accounts, of $500.00" in said.out, said
+
+
+def test_without_any_account_there_is_no_report(aws: LocalAws, tmp_path: Path) -> None:
+    # Of no account anything is known: that is no report, and replaces none.
+    page = tmp_path / "organization.html"
+    page.write_text("an earlier page", encoding="utf-8")
+    aws.client("s3").create_bucket(Bucket="no-hub")
+    reasons = {"nosuchbucket": "name the bucket of the organization", "no-hub": "no account has published its figures in s3://no-hub"}
+    for bucket, why in reasons.items():
+        for form in ([], ["--json"]):
+            said = curfew(aws.environment(), "report", "--organization", "--hub", bucket, "--output", str(page), *form)
+            assert said.code == 2 and why in said.err and "$0.00" not in said.out, (said.out, said.err)
+    assert page.read_text(encoding="utf-8") == "an earlier page"
+
+
+def test_an_account_that_sees_nothing_publishes_nothing(aws: LocalAws, hub: Hub) -> None:
+    with BudgetAccount(aws) as money:
+        money.restart(CURFEW_HUB_BUCKET=HUB)
+        aws.fault("ec2:DescribeInstances", "access_denied", times=None)
+        assert "no region could be read" in money.tick().error and hub.keys() == []
+        aws.clear_faults()
+        assert gaps_of_hub(money.tick()) == []
+        [key] = hub.keys()
+        known = hub.text(key)
+        aws.fault("ec2:DescribeInstances", "access_denied", times=None)
+        money.tick()
+        assert hub.keys() == [key] and hub.text(key) == known, "a later time would make its figures young"

@@ -221,11 +221,34 @@ def test_apply_and_check_name_the_lines_that_do_not_count(account: Account, tmp_
     assert [one["key"] for one in ignored] == ["mode"]
 
 
+def test_the_copy_in_a_named_bucket_counts_and_changes_are_those_in_force(account: Account, tmp_path: Path) -> None:
+    put_copy(account, 'mode = "enforce"\n')
+    account.write_config('mode = "observe"\n[teams.nlp]\nmode = "observe"\n')
+    environment = account.environment()
+    assert 'mode = "enforce"' in curfew(environment, "config", "show", "--effective").fine().out
+    own = tmp_path / "own.toml"
+    own.write_text('mode = "observe"\n[idle]\ngrace = "0s"\n')
+    said = curfew(environment, "config", "apply", str(own), "--yes").fine()
+    # Neither the grace nor the mode changes: the hub enforces before and after.
+    assert "does not count" in said.err and "people have less time" not in said.err
+    assert "enforce -> observe" not in said.err and "no longer acts" not in said.err
+    # Without the topic the copy alone can name the account for which the hub may have lines.
+    nameless = account.environment(CURFEW_TOPIC_ARN=None)
+    assert "does not name the account" in curfew(nameless, "config", "show", "--effective").fine().out
+    hub = {"hub": HUB, "account": THIS}
+    account.aws.client("s3").put_object(Bucket=BUCKET, Key=COPY, Body=f'[accounts."{THIS}"]\nmode = "enforce"\n'.encode(), Metadata=hub)
+    assert 'mode = "enforce"' in curfew(nameless, "config", "show", "--effective").fine().out
+
+
 def test_a_hubs_document_is_checked_before_it_is_put_there(tmp_path: Path) -> None:
     file = tmp_path / "hub.toml"
     file.write_text(f'mode = "enforce"\n[accounts."{THIS}"]\ndecides = ["idle"]\n')
     assert curfew({}, "config", "check", "--hub", str(file)).fine().out == f"{file} is legal\n"
     assert curfew({}, "config", "check", str(file)).code == 1
+    file.write_text('mode = "destroy"\n[prices.discount_percent]\nP5 = 200\n[accounts.research]\n')
+    assert curfew({}, "config", "check", "--hub", str(file)).out.count(": key `") == 3
+    file.write_text("[prices.discount_percent]\nP5 = 10\n")
+    assert f"{file}:2:1: note: key `prices.discount_percent.P5`" in curfew({}, "config", "check", "--hub", str(file)).fine().out
     file.write_text("[accounts.research]\n")
     said = curfew({}, "config", "check", "--hub", str(file))
     assert said.code == 1 and said.out.startswith(f'{file}:1:11: key `accounts.research`: "research" is not the id of an account')

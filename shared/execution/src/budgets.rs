@@ -14,7 +14,7 @@ mod ledgers;
 mod machines;
 mod statuses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::{Budget, BudgetHolder, MachineFacts, SharedBudget};
@@ -33,7 +33,7 @@ use ports::{
 };
 use reaping::budgets::{close, decide};
 use reaping::policy::Policy;
-use report::{AccountFigures, AccountMetrics, BeatFacts, Publisher};
+use report::{AccountFigures, AccountMetrics, BeatFacts, PublishedBeat, Publisher};
 
 use crate::account_metrics::read_newest_judgement;
 use crate::publish_figures::publish_figures;
@@ -76,18 +76,34 @@ pub async fn enforce(
         .await)
 }
 
-/// Publishes where the account stands to the hub of its organization.
+/// Publishes where the account stands to the hub of its organization, and the final figures of a month that this beat closed.
 async fn publish(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
     observation: &BudgetsObservation,
-) -> Option<Gap> {
-    let figures = || {
-        let account = &policy.config.account;
-        let month = CalendarMonth::containing(run.now, &account.zone()).to_string();
-        AccountFigures::from_budgets(&observation.budgets, &month, account.name.as_deref(), run.mode)
+) -> Vec<Gap> {
+    let account_name = policy.config.account.name.as_deref();
+    let BudgetMonths { this, previous } = BudgetMonths::from_run(run, policy);
+    let BudgetsObservation { budgets, closed, coverage, .. } = observation;
+    let BeatCoverage { seen_regions, unseen_regions, knows_end_of_before } = *coverage;
+    let present = PublishedBeat {
+        month: &this,
+        budgets,
+        account_name,
+        mode: run.mode,
+        is_final: false,
+        seen_regions,
+        unseen_regions,
     };
-    publish_figures(run, Publisher::EnforceBudgets, figures).await
+    // Where the end of that month was awaited for too long, it is unknown.
+    let unseen_regions = (!knows_end_of_before).into();
+    let before = PublishedBeat { month: &previous, budgets: closed, is_final: true, unseen_regions, ..present };
+    let mut gaps = Vec::new();
+    for beat in [before, present] {
+        let figures = || AccountFigures::from_beat(&beat);
+        gaps.extend(publish_figures(run, Publisher::EnforceBudgets, figures).await);
+    }
+    gaps
 }
 
 /// The facts about the account that a beat has read.
@@ -102,8 +118,20 @@ pub struct BudgetsObservation {
     pub gaps: Vec<Gap>,
     /// The notifications of earlier beats, all in the log of the home region.
     pub recalled: RecalledLogs,
+    /// How much of the account the beat saw.
+    coverage: BeatCoverage,
     /// Metrics of the account; none where the deployment asks for none.
     pub metrics: AccountMetrics,
+}
+
+/// How much of an account a beat saw.
+struct BeatCoverage {
+    /// Number of regions that it saw, completely or in part.
+    seen_regions: usize,
+    /// Number of regions that it did not see completely. Regions that could not be listed count as one.
+    unseen_regions: usize,
+    /// `true` if each ledger of the previous month includes a beat after its end.
+    knows_end_of_before: bool,
 }
 
 /// Facts beside the ledgers from which budgets are made.
@@ -128,6 +156,7 @@ impl BudgetMonths {
 
 pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy: &Policy) -> BudgetsObservation {
     let Observation { items: regions, mut gaps } = run.regions(&policy.config).await;
+    let unlisted = usize::from(!gaps.is_empty());
     let recalled = recall(run, &regions).await;
     // Without the log no notification is sent, but nothing else depends on it: the region is observed all the same.
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
@@ -140,6 +169,11 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     let facts = BudgetFacts { machines: &machines, shared: &shared };
     let renewed = documents::renewed(run, policy, &months, &ledgers, facts, documents).await;
     let UpdatedBudgets { budgets, closed } = renewed.with_gaps_in(&mut gaps);
+    let coverage = BeatCoverage {
+        seen_regions: beats.ec2.len(),
+        unseen_regions: beats.unseen_regions(&regions).saturating_add(unlisted),
+        knows_end_of_before: ledgers.knows_end_of_before,
+    };
     let mut metrics = AccountMetrics::default();
     if let Some(publisher) = &run.metrics {
         let judged = read_newest_judgement(run).await.with_gaps_in(&mut gaps);
@@ -156,7 +190,7 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
             budgets: &budgets,
         });
     }
-    BudgetsObservation { regions, budgets, closed, gaps, recalled, metrics }
+    BudgetsObservation { regions, budgets, closed, gaps, recalled, coverage, metrics }
 }
 
 /// The beats of EC2 and of `SageMaker`, one per region.
@@ -165,9 +199,17 @@ struct RegionBeats {
     sagemaker: Vec<LedgerBeat>,
     /// The instances that were observed for the first.
     instances: Vec<Instance>,
+    /// Regions in which `SageMaker` could not be read, or only in part.
+    unread_sagemaker: BTreeSet<Region>,
 }
 
 impl RegionBeats {
+    /// Number of these regions in which something may run that no beat has.
+    fn unseen_regions(&self, regions: &[Region]) -> usize {
+        let is_whole = |region: &Region| self.ec2.iter().any(|beat| beat.whole && beat.region == *region);
+        regions.iter().filter(|region| !is_whole(region) || self.unread_sagemaker.contains(*region)).count()
+    }
+
     /// Takes down what was seen of that region.
     fn observe(&self, ledger: &mut Ledger, region: &Region) -> bool {
         let is_of_region = |beat: &&LedgerBeat| beat.region == *region;
@@ -184,6 +226,7 @@ async fn observe_regions(
 ) -> Observed<RegionBeats> {
     let (Observation { items: looks, mut gaps }, bills) =
         join(run.cloud.looks(regions, run.timeout()), run.cloud.sagemaker_bills(regions, run.now, run.timeout())).await;
+    let unread_sagemaker = bills.gaps.iter().map(|gap| gap.region.clone()).collect();
     let bills = bills.with_gaps_in(&mut gaps);
     let instances: Vec<Instance> =
         looks.iter().flat_map(|look| &look.instances).map(|one| one.instance.clone()).collect();
@@ -204,7 +247,7 @@ async fn observe_regions(
         |look: &SageMakerObservation| look.to_beat(run.now, &policy.config, |one| prices.known_rates_of_sagemaker(one));
     let ec2 = looks.into_iter().map(|look| beats::from_look(look, to_beat, &mut gaps)).collect();
     let sagemaker = bills.into_iter().map(|look| beats::from_bill(look, bill_to_beat, &mut gaps)).collect();
-    Observed { items: RegionBeats { ec2, sagemaker, instances }, gaps }
+    Observed { items: RegionBeats { ec2, sagemaker, instances, unread_sagemaker }, gaps }
 }
 
 /// The log of the home region has all notifications about budgets. If it cannot be read, an empty one takes at least the notification of that.

@@ -12,6 +12,7 @@ use model::id::TeamName;
 use model::notification_log::Severity;
 use model::observation::{Gap, GapKind};
 use notify::Message;
+use ports::action::LIST;
 use ports::{Documents, HubDocuments, ReportCloud, ReportDocuments, StoreError};
 use report::{
     AccountExport, AccountFigures, BudgetOfAccounts, OrganizationReport, PublishedMonth, Publisher, export_account,
@@ -24,21 +25,36 @@ use crate::budgets::{in_time, timed_out};
 /// Calls at once.
 const AT_ONCE: usize = 32;
 
+/// Reason why there is no report: of no account it is known what it has published.
+#[derive(Debug, thiserror::Error)]
+pub enum OrganizationReadError {
+    #[error("the accounts that publish to the hub could not be listed: {0}")]
+    Unlisted(#[from] StoreError),
+    #[error(
+        "no account has published its figures in s3://{0}; if that is the bucket of the hub, set HubBucket to it in the stack of each account, \
+         and wait a quarter of an hour"
+    )]
+    NoAccount(String),
+}
+
 /// The month of all accounts that have published anything, and of those that should have, with the budgets that they share.
+///
+/// # Errors
+/// If the accounts could not be listed, or there is none.
 pub async fn read(
     hub: &impl HubDocuments,
     month: &CalendarMonth,
     expected: Vec<AccountId>,
     shared: &BTreeMap<TeamName, BudgetOfAccounts>,
     now: Timestamp,
-) -> OrganizationReport {
-    let (listed, gaps) = match hub.list_publishers().await {
-        Ok(listed) => (listed, Vec::new()),
-        Err(error) => (Vec::new(), vec![format!("the accounts could not be listed: {error}")]),
-    };
+) -> Result<OrganizationReport, OrganizationReadError> {
+    let listed = hub.list_publishers().await?;
+    if listed.is_empty() && expected.is_empty() {
+        return Err(OrganizationReadError::NoAccount(hub.hub_bucket().to_owned()));
+    }
     let reads = listed.into_iter().map(|account| Box::pin(read_account(hub, account, month, now)));
     let published: Vec<PublishedMonth> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
-    OrganizationReport::new(month, now, published, expected, shared, gaps)
+    Ok(OrganizationReport::new(month, now, published, expected, shared, Vec::new()))
 }
 
 async fn read_account(
@@ -81,7 +97,7 @@ async fn read_figures(
     figures.checked(month, now).map(Some).map_err(refused)
 }
 
-/// Writes the page and the files. `is_first` on the first run of the day, which also sends the digest and the mail. Returns what failed.
+/// Writes the page and the files, unless it is unknown which accounts there are. `is_first` on the first run of the day, which also sends the digest and the mail. Returns what failed.
 pub(crate) async fn send(
     run: &Run<'_, impl ReportCloud, impl Documents + ReportDocuments>,
     hub: &impl HubDocuments,
@@ -92,9 +108,13 @@ pub(crate) async fn send(
     let home = run.cloud.home();
     let timeout = run.timeout();
     let shared = BudgetOfAccounts::from_config(config);
-    let Ok(report) = tokio::time::timeout(timeout, Box::pin(read(hub, month, Vec::new(), &shared, run.now))).await
-    else {
-        return vec![timed_out(timeout, home, "s3:GetObject", "the figures of the organization")];
+    let read = Box::pin(read(hub, month, Vec::new(), &shared, run.now));
+    let report = match tokio::time::timeout(timeout, read).await {
+        Ok(Ok(report)) => report,
+        // An earlier page of the day stays: it knows more.
+        Ok(Err(OrganizationReadError::Unlisted(error))) => return vec![error.gap(home)],
+        Ok(Err(error)) => return vec![Gap::new(home, LIST, error.to_string(), GapKind::Part)],
+        Err(_) => return vec![timed_out(timeout, home, "s3:GetObject", "the figures of the organization")],
     };
     let mut gaps: Vec<Gap> =
         report.gaps.iter().map(|gap| Gap::new(home, "s3:GetObject", gap.clone(), GapKind::Part)).collect();

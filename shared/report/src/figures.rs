@@ -22,8 +22,8 @@ use crate::spend::{MonthSpend, team_label};
 use crate::sums::{KnownResource, above_budget};
 use crate::waste::find_waste;
 use crate::{
-    CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, NextMonth, OwnCost, PastSpends, ResourceLabel,
-    WasteRow,
+    CheckpointRow, DayActions, DaySpend, JobRow, MonthCoverage, MonthFacts, NO_TEAM, NextMonth, OwnCost, PastSpends,
+    ResourceLabel, WasteRow,
 };
 
 /// A month, of the account or of one team.
@@ -64,6 +64,9 @@ pub struct MonthReport {
     pub own: Option<OwnCost>,
     /// Caveats of the figures of energy and carbon.
     pub footprint_caveats: Vec<String>,
+    /// Observation of the month, for the hub of an organization.
+    #[serde(skip)]
+    pub coverage: MonthCoverage,
     /// Descriptions of everything that could not be read.
     pub gaps: Vec<String>,
 }
@@ -221,11 +224,6 @@ impl MonthReport {
             unread_ledgers: facts.unread_ledgers,
             ..Headline::sum(&teams, &jobs, unread)
         };
-        let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
-        let mut gaps = facts.gaps.clone();
-        if omitted > 0 {
-            gaps.push(format!("{omitted} actions are missing: one day had more than {}", crate::ACTIONS_MAX));
-        }
         let own = OwnCost::from_runs(&facts.runs, span);
         let has_own_runs = facts.runs.values().any(|runs| runs.first_at.is_some());
         Self {
@@ -255,7 +253,8 @@ impl MonthReport {
             jobs,
             checkpoints: checkpoint_rows(&facts.checkpoints, |job| unfinished.contains(job)),
             own: has_own_runs.then_some(own),
-            gaps,
+            coverage: MonthCoverage::from_facts(facts, span),
+            gaps: describe_gaps(facts),
         }
     }
 
@@ -308,9 +307,16 @@ impl MonthReport {
             jobs,
             checkpoints: self.checkpoints.iter().filter(|row| row.team == team).cloned().collect(),
             own: None,
+            coverage: self.coverage,
             gaps: self.gaps.clone(),
         }
     }
+}
+
+fn describe_gaps(facts: &MonthFacts) -> Vec<String> {
+    let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
+    let words = || format!("{omitted} actions are missing: one day had more than {}", crate::ACTIONS_MAX);
+    facts.gaps.iter().cloned().chain((omitted > 0).then(words)).collect()
 }
 
 /// The ledgers of the month that could not be read; one if there is none at all.

@@ -10,6 +10,7 @@
 mod account_metrics;
 mod actions;
 mod checkpoints;
+mod coverage;
 mod digest;
 mod export;
 mod facts;
@@ -31,6 +32,7 @@ mod waste;
 pub use account_metrics::{AccountMetrics, BeatFacts, Dimension, Metric, OTHERS, SERIES_MAX};
 pub use actions::{ACTIONS_MAX, DayActions, DayCondenser, RecordedAction};
 pub use checkpoints::{CheckpointRow, StoredCheckpoints};
+pub use coverage::MonthCoverage;
 pub use digest::digest;
 pub use export::{ExportFormat, ExportScope, bucket_export, export};
 pub use facts::{MonthFacts, SeenInstances};
@@ -42,8 +44,8 @@ pub use mail::{Mail, mail};
 pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
 pub use organization::{
     AccountExport, AccountFigures, AccountRow, BudgetOfAccounts, FIGURES_BYTES_MAX, FigureSums, Figures,
-    FiguresRefusal, OrganizationReport, OrganizationTeam, OtherTeams, PublishedMonth, PublishedSpend, Publisher,
-    SILENT_AFTER, SharedBudgets, TEAMS_MAX, TeamBudget, TeamFigures, account_of_folder, export_account,
+    FiguresRefusal, OrganizationReport, OrganizationTeam, OtherTeams, PublishedBeat, PublishedMonth, PublishedSpend,
+    Publisher, SILENT_AFTER, SharedBudgets, TEAMS_MAX, TeamBudget, TeamFigures, account_of_folder, export_account,
     organization_digest, organization_mail, present_months, render_organization_html,
 };
 pub use outline::RunOutline;

@@ -13,8 +13,8 @@ mod text;
 pub use budget_sums::{PublishedSpend, SharedBudgets, present_months};
 pub use export::{AccountExport, export_account};
 pub use figures::{
-    AccountFigures, FIGURES_BYTES_MAX, Figures, FiguresRefusal, OtherTeams, Publisher, TEAMS_MAX, TeamFigures,
-    account_of_folder,
+    AccountFigures, FIGURES_BYTES_MAX, Figures, FiguresRefusal, OtherTeams, PublishedBeat, Publisher, TEAMS_MAX,
+    TeamFigures, account_of_folder,
 };
 pub use page::render_organization_html;
 pub use sums::{

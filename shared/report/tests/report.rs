@@ -5,6 +5,7 @@
 mod finance;
 mod fixture;
 mod measured;
+mod published;
 mod reserved;
 mod sagemaker;
 

@@ -44,7 +44,7 @@ impl Clients {
         let store = store.publishing_to(hub.clone());
         let store = match hub_bucket.zip(account.clone()) {
             Some((hub, account)) if function == HUB_READER => store.reading_hub(aws.sdk_config(), hub, account),
-            Some((hub, account)) => store.reading_hub_copy(Some(hub), account),
+            Some((hub, account)) => store.reading_hub_copy(Some(hub), Some(account)),
             None => store,
         };
         let store = match home {

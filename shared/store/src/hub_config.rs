@@ -3,7 +3,6 @@
 //! One function of an account reads the hub, and keeps its copy: `reap-instances`. All others, and the command, read the copy alone, so that they
 //! need no permission in another account, and no call to it.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -24,15 +23,20 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Metadata of the copy: the hub bucket that it was read from.
 const OF_HUB: &str = "hub";
 
+/// Metadata of the copy: the account, which a reader of the bucket may not know.
+const OF_ACCOUNT: &str = "account";
+
 /// The hub of the organization, as a store knows it.
 #[derive(Debug, Clone)]
 pub(crate) struct HubConfigAccess {
     /// The name of its bucket; `None`: whatever hub the copy is of.
     name: Option<String>,
-    /// The id of this account, by which the hub may name it.
-    account: String,
+    /// The id of this account, by which the hub may name it; `None`: that of the copy.
+    account: Option<String>,
     /// `None`: the copy alone is read.
     bucket: Option<HubStore>,
+    /// `false` if there is a hub only where there is a copy.
+    is_certain: bool,
 }
 
 /// The configuration in force with its sources.
@@ -47,39 +51,68 @@ impl Store {
     #[must_use]
     pub fn reading_hub(self, config: &SdkConfig, hub: String, account: String) -> Self {
         let bucket = Some(HubStore::new(config, hub.clone()));
-        Self { hub_config: Some(HubConfigAccess { name: Some(hub), account, bucket }), ..self }
+        let access = HubConfigAccess { name: Some(hub), account: Some(account), bucket, is_certain: true };
+        Self { hub_config: Some(access), ..self }
     }
 
-    /// Store that reads the copy of the hub's configuration; `hub`: the bucket that it has to be of, where that is known.
+    /// Store that reads the copy of the hub's configuration; `hub`: the bucket that it has to be of, and `account`: the id of this account, where
+    /// they are known.
     #[must_use]
-    pub fn reading_hub_copy(self, hub: Option<String>, account: String) -> Self {
-        Self { hub_config: Some(HubConfigAccess { name: hub, account, bucket: None }), ..self }
+    pub fn reading_hub_copy(self, hub: Option<String>, account: Option<String>) -> Self {
+        Self { hub_config: Some(HubConfigAccess { name: hub, account, bucket: None, is_certain: true }), ..self }
     }
 
-    /// `true` if lines of an organization's hub count beside the account's own.
+    /// Store of which it is unknown whether there is a hub: there is one if the bucket has a copy of its configuration.
     #[must_use]
-    pub const fn has_hub_config(&self) -> bool {
-        self.hub_config.is_some()
+    pub fn reading_hub_copy_if_any(self, account: Option<String>) -> Self {
+        Self { hub_config: Some(HubConfigAccess { name: None, account, bucket: None, is_certain: false }), ..self }
     }
 
-    /// The configuration in force by the copy of the hub's; `None` if this account has no hub.
+    /// Returns `true` if lines of an organization's hub count beside the account's own.
+    ///
+    /// # Errors
+    /// If that depends on the copy, and it could not be read.
+    pub async fn has_hub(&self) -> Result<bool, StoreError> {
+        match &self.hub_config {
+            None => Ok(false),
+            Some(hub) if hub.is_certain => Ok(true),
+            Some(_) => Ok(self.read_hub_copy().await?.is_some()),
+        }
+    }
+
+    /// The configuration in force by the copy of the hub's; `None` if this account has no hub, as far as is known.
     ///
     /// # Errors
     /// If the account's own document was refused, or could not be read.
     pub async fn read_config_with_hub(&self) -> Result<Option<ConfigWithHub>, ConfigLoadError> {
         let Some(hub) = &self.hub_config else { return Ok(None) };
         let (own, copy) = Box::pin(join(self.read_own_config(), self.read_hub_copy())).await;
-        Self::combine(hub, &own?, HubDocument::from_copy(hub.name.as_deref(), copy.unwrap_or_default())).map(Some)
+        let copy = match copy {
+            Ok(None) if !hub.is_certain => return Ok(None),
+            Ok(copy) => copy,
+            Err(error) if !hub.is_certain => {
+                let problem = format!("it is unknown whether the account has a hub: {error}");
+                return Self::combine(hub, &own?, None, HubDocument::Unknown(problem)).map(Some);
+            }
+            Err(_) => None,
+        };
+        let (document, account) = hub.document(copy);
+        Self::combine(hub, &own?, account, document).map(Some)
     }
 
-    /// The lines of the hub for this account, by the copy; `None` if there are none.
+    /// The configuration that would be in force with this document of the account, by the copy of the hub's; `None` if the account has no hub, or
+    /// the document is refused.
     ///
     /// # Errors
     /// If the copy could not be read.
-    pub async fn overlay_with_hub(&self, own: &str) -> Result<Option<Overlay>, StoreError> {
+    pub async fn config_with_hub(&self, own: &str) -> Result<Option<ConfigWithHub>, StoreError> {
         let Some(hub) = &self.hub_config else { return Ok(None) };
-        let document = HubDocument::from_copy(hub.name.as_deref(), self.read_hub_copy().await?);
-        Ok(Self::combine(hub, own, document).ok().map(|combined| combined.overlay))
+        let copy = self.read_hub_copy().await?;
+        if copy.is_none() && !hub.is_certain {
+            return Ok(None);
+        }
+        let (document, account) = hub.document(copy);
+        Ok(Self::combine(hub, own, account, document).ok())
     }
 
     pub(crate) async fn read_in_force(&self, now: Timestamp) -> Result<ConfigInForce, ConfigLoadError> {
@@ -88,8 +121,11 @@ impl Store {
             return Ok(own.map_or_else(Config::default, |(config, _)| config).into());
         };
         let Some((name, bucket)) = hub.name.as_deref().zip(hub.bucket.as_ref()) else {
-            let combined = self.read_config_with_hub().await?;
-            return Ok(combined.map_or_else(|| Config::default().into(), ConfigInForce::from));
+            if let Some(combined) = self.read_config_with_hub().await? {
+                return Ok(combined.into());
+            }
+            let own = self.read_config_document().await?;
+            return Ok(own.map_or_else(Config::default, |(config, _)| config).into());
         };
         let reads = join3(self.read_own_config(), Box::pin(ask(bucket)), self.read_hub_copy());
         let (own, answer, copy) = Box::pin(reads).await;
@@ -101,24 +137,32 @@ impl Store {
         };
         let mut document = HubDocument::from_answer(name, answer, copy.unwrap_or_default(), now);
         if let HubDocument::Known { document, problem, is_to_keep: true, .. } = &mut document {
-            let metadata = HashMap::from([(OF_HUB.to_owned(), name.to_owned())]);
+            let account = hub.account.clone().map(|account| (OF_ACCOUNT.to_owned(), account));
+            let metadata = [(OF_HUB.to_owned(), name.to_owned())].into_iter().chain(account).collect();
             let bytes = document.clone().into_bytes();
             let put = self.bucket.put_with_metadata(TOML, HUB_COPY_KEY, bytes, WriteCondition::None, metadata);
             if let Err(error) = Box::pin(put).await {
                 *problem = Some(format!("the copy of the hub's configuration could not be kept: {error}"));
             }
         }
-        Self::combine(hub, &own, document).map(ConfigInForce::from)
+        Self::combine(hub, &own, None, document).map(ConfigInForce::from)
     }
 
-    fn combine(hub: &HubConfigAccess, own: &str, document: HubDocument) -> Result<ConfigWithHub, ConfigLoadError> {
+    /// `account` is the one that the copy names.
+    fn combine(
+        hub: &HubConfigAccess,
+        own: &str,
+        account: Option<String>,
+        document: HubDocument,
+    ) -> Result<ConfigWithHub, ConfigLoadError> {
+        let account = hub.account.clone().or(account).unwrap_or_default();
         let (text, status) = match document {
             HubDocument::Known { document, read_at, problem, .. } => (document, HubStatus::Known { read_at, problem }),
             HubDocument::Unknown(reason) => (String::new(), HubStatus::Unknown(reason)),
         };
         // It was legal a moment ago.
         let lines = HubConfig::read(&text).map_err(ConfigLoadError::Refused)?;
-        let overlay = Overlay::new(&lines, &hub.account, own).map_err(ConfigLoadError::Refused)?;
+        let overlay = Overlay::new(&lines, &account, own).map_err(ConfigLoadError::Refused)?;
         Ok(ConfigWithHub { overlay, hub: status })
     }
 
@@ -130,7 +174,21 @@ impl Store {
     async fn read_hub_copy(&self) -> Result<Option<HubCopy>, StoreError> {
         let Some(found) = self.bucket.find(HUB_COPY_KEY, BYTES_MAX).await? else { return Ok(None) };
         let hub = found.metadata.get(OF_HUB).cloned().unwrap_or_default();
-        Ok(found.bytes.ok().map(|document| HubCopy { hub, document, read_at: found.written_at }))
+        let account = found.metadata.get(OF_ACCOUNT).cloned();
+        Ok(found.bytes.ok().map(|document| HubCopy { hub, account, document, read_at: found.written_at }))
+    }
+}
+
+impl HubConfigAccess {
+    /// The document that counts by the copy, and the account that the copy names.
+    fn document(&self, copy: Option<HubCopy>) -> (HubDocument, Option<String>) {
+        let account = copy.as_ref().and_then(|copy| copy.account.clone());
+        if copy.is_some() && self.account.is_none() && account.is_none() {
+            let problem = "the hub may have lines for this account alone, and the copy of its configuration does not name the account; pass \
+                           --topic-arn, or try again in an hour";
+            return (HubDocument::Unknown(problem.to_owned()), None);
+        }
+        (HubDocument::from_copy(self.name.as_deref(), copy), account)
     }
 }
 

@@ -6,6 +6,7 @@ use aws_config::SdkConfig;
 use billing::budget::{BUDGET_SUMS_BYTES_MAX, BudgetSums};
 use billing::ledger::CalendarMonth;
 use model::account::AccountId;
+use ports::CallAdvice;
 use ports::action::LIST;
 use report::{AccountExport, AccountFigures, FIGURES_BYTES_MAX, Publisher, account_of_folder};
 use tokio::sync::OnceCell;
@@ -18,6 +19,8 @@ use crate::{FiguresDocuments, HubDocuments, Store, StoreError};
 const ACCOUNTS_MAX: usize = 10_000;
 
 const SUMS_IF_LOST: &str = "the hub writes it again within a quarter of an hour";
+
+const NO_SUCH_HUB: &str = "name the bucket of the organization: by the parameter HubBucket of the stack, and by --hub or CURFEW_HUB_BUCKET for the command";
 
 const IF_LOST: &str = "the account writes it again within a quarter of an hour, or a day";
 
@@ -50,7 +53,12 @@ impl HubStore {
         let open = || Box::pin(async { InputBucket::open(&self.config, &self.name).await.map(|input| input.bucket) });
         self.bucket.get_or_try_init(open).await.map_err(|error| match error {
             InputError::Store(error) => error,
-            other => StoreError::call(LIST, format!("s3://{}", self.name), Some("NoSuchBucket"), &other.to_string()),
+            other => StoreError::Call {
+                action: LIST,
+                address: format!("s3://{}", self.name),
+                said: other.to_string(),
+                advice: CallAdvice::Do(NO_SUCH_HUB),
+            },
         })
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use model::config;
 use model::config::{
-    Config, ConfigChange, ConfigError, ConfigNote, HubConfig, IgnoredLine, as_toml, changes, misshapen_regions,
-    mistakes, notes, teams_lost, unknown_regions,
+    Config, ConfigChange, ConfigError, ConfigNote, HubConfig, HubStatus, IgnoredLine, Overlay, as_toml, changes,
+    misshapen_regions, mistakes, notes, teams_lost, unknown_regions,
 };
 use serde::Serialize;
 use serde_json::Value;
-use store::Store;
+use store::{ConfigWithHub, Store};
 
 use super::document;
 use crate::command_error::CommandError;
@@ -147,19 +147,40 @@ impl CheckOutput {
         }
     }
 
-    /// The mistakes of a hub's document, to the first.
+    /// The mistakes and the notes of a hub's document.
     fn from_hub_bytes(file: String, bytes: &[u8]) -> Self {
-        let mistake = HubConfig::read_bytes(bytes).err().map(ConfigMistake::from);
-        let (notes, changes, teams_lost, ignored) = Default::default();
-        Self { file, mistakes: mistake.into_iter().collect(), notes, compared_with: None, changes, teams_lost, ignored }
+        let mistakes = HubConfig::mistakes(bytes).into_iter().map(ConfigMistake::from).collect();
+        let notes = HubConfig::notes(bytes).into_iter().map(NoteOutput::from).collect();
+        let (changes, teams_lost, ignored) = Default::default();
+        Self { file, mistakes, notes, compared_with: None, changes, teams_lost, ignored }
     }
 
-    /// Finds the lines that do not count beside the configuration of the organization's hub, if there is one.
-    pub(super) async fn look_at_hub(&mut self, store: &Store, document: &str) {
-        match Box::pin(store.overlay_with_hub(document)).await {
-            Ok(overlay) => self.ignored = overlay.map(|overlay| overlay.ignored).unwrap_or_default(),
-            Err(error) => screen::warn(format!("not compared with the configuration of the hub: {error}")),
-        }
+    /// Finds the lines that do not count beside the configuration of the organization's hub. Returns the configurations in force with the document
+    /// before and with this one, which is what changes; those of the account alone without a hub.
+    ///
+    /// # Errors
+    /// If it is unknown what the hub has.
+    pub(super) async fn find_in_force(
+        &mut self,
+        store: &Store,
+        before: (&Config, &str),
+        after: (&Config, &str),
+    ) -> Result<(Config, Config), CommandError> {
+        let unknown = |problem: &dyn std::fmt::Display| {
+            CommandError::new(format!("the configuration of the hub counts as well, and is unknown: {problem}"))
+        };
+        let with_hub = async |document: &str| {
+            let found = Box::pin(store.config_with_hub(document)).await.map_err(|error| unknown(&error))?;
+            match found {
+                Some(ConfigWithHub { hub: HubStatus::Unknown(problem), .. }) => Err(unknown(&problem)),
+                found => Ok(found.map(|found| found.overlay)),
+            }
+        };
+        let after_overlay = with_hub(after.1).await?;
+        let before_overlay = with_hub(before.1).await?;
+        self.ignored = after_overlay.as_ref().map(|overlay| overlay.ignored.clone()).unwrap_or_default();
+        let config = |overlay: Option<Overlay>, own: &Config| overlay.map_or_else(|| own.clone(), |found| found.config);
+        Ok((config(before_overlay, before.0), config(after_overlay, after.0)))
     }
 
     pub(super) fn ignored_lines(&self, file: &str) -> impl Iterator<Item = String> {
@@ -194,16 +215,18 @@ impl CheckOutput {
 
     /// Compares with the deployed configuration.
     async fn compare(&mut self, context: &CommandContext, config: &Config, text: &str) -> Result<(), CommandError> {
-        let deployed = async {
+        let compared = async {
             let read = document::deployed(context).await.map_err(|failure| context.blame(failure))?;
-            if let Some(store) = &read.store {
-                self.look_at_hub(store, text).await;
-            }
-            Ok::<_, CommandError>(read)
+            let (before, after) = match &read.store {
+                Some(store) => self.find_in_force(store, (&read.config, &read.text), (config, text)).await?,
+                None => (read.config, config.clone()),
+            };
+            Ok::<_, CommandError>((before, after, read.from))
         };
-        let in_time = tokio::time::timeout(TIMEOUT, deployed).await;
-        let deployed = in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {TIMEOUT:?}")))??;
-        self.compare_with(&deployed.config, deployed.from, config);
+        let in_time = tokio::time::timeout(TIMEOUT, Box::pin(compared)).await;
+        let (before, after, from) =
+            in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {TIMEOUT:?}")))??;
+        self.compare_with(&before, from, &after);
         Ok(())
     }
 

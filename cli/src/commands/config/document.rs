@@ -15,6 +15,7 @@ use crate::context::CommandContext;
 pub(super) struct ConfigDocument {
     pub(super) config: Config,
     pub(super) settings: Settings,
+    pub(super) text: String,
     /// `s3://…`, or a file; `defaults` if there is no document.
     pub(super) from: String,
     /// The bucket, where lines of an organization's hub count beside it.
@@ -23,7 +24,8 @@ pub(super) struct ConfigDocument {
 
 impl ConfigDocument {
     pub(super) fn new(config: Config, text: &str, from: String) -> Self {
-        Self { settings: Settings::from_document(&config, text), config, from, store: None }
+        let settings = Settings::from_document(&config, text);
+        Self { settings, config, text: text.to_owned(), from, store: None }
     }
 }
 
@@ -69,7 +71,10 @@ pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandE
 /// The configuration in force: the deployed document, or the defaults without a deployment or document.
 pub(super) async fn deployed(context: &CommandContext) -> Result<ConfigDocument, CommandError> {
     let deployed = context.deployed().await?;
-    let store = deployed.as_ref().map(|deployed| deployed.store.clone()).filter(Store::has_hub_config);
+    let store = match &deployed {
+        Some(deployed) if deployed.store.has_hub().await? => Some(deployed.store.clone()),
+        _ => None,
+    };
     let document = match deployed {
         Some(deployed) => {
             let read = deployed.store.read_config_document().await?;

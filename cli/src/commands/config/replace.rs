@@ -58,8 +58,7 @@ impl Replacement<'_> {
         if before.as_ref().is_some_and(|before| before.bytes == self.bytes) {
             return self.show(&check, "unchanged", None, Vec::new());
         }
-        let effects = self.compare(&mut check, before.as_ref(), &config);
-        check.look_at_hub(&self.deployed.store, &text).await;
+        let effects = Box::pin(self.compare(&mut check, before.as_ref(), (&config, &text))).await;
         let lines = check.note_lines(&self.name).chain(check.ignored_lines(&self.name)).chain(check.change_lines());
         lines.chain(effects.iter().map(|effect| format!("concerns {effect}"))).for_each(screen::propose);
         if !screen::confirm(format!("Make {} the configuration of all runs from now on?", self.name), yes)? {
@@ -73,8 +72,14 @@ impl Replacement<'_> {
         self.show(&check, outcome, previous, effects)
     }
 
-    /// The effects of the changes, by team. A deployed document with mistakes is compared with nothing: no run acts by it.
-    fn compare(&self, check: &mut CheckOutput, before: Option<&ConfigObject>, config: &Config) -> Vec<String> {
+    /// The effects of the changes in what is in force, by team. A deployed document with mistakes is compared with nothing: no run acts by it.
+    async fn compare(
+        &self,
+        check: &mut CheckOutput,
+        before: Option<&ConfigObject>,
+        after: (&Config, &str),
+    ) -> Vec<String> {
+        let before_text = before.map(|before| String::from_utf8_lossy(&before.bytes)).unwrap_or_default();
         let (before, from) = match before.map(|before| Config::read_bytes(&before.bytes)) {
             None => (Config::default(), "defaults".to_owned()),
             Some(Ok(before)) => (before, self.address()),
@@ -86,8 +91,16 @@ impl Replacement<'_> {
                 return Vec::new();
             }
         };
-        check.compare_with(&before, from, config);
-        describe_by_team(&before, config, &changes(&before, config))
+        let store = &self.deployed.store;
+        let (before, after) = match check.find_in_force(store, (&before, &before_text), after).await {
+            Ok(in_force) => in_force,
+            Err(error) => {
+                screen::warn(format!("not compared: {}", error.problem));
+                return Vec::new();
+            }
+        };
+        check.compare_with(&before, from, &after);
+        describe_by_team(&before, &after, &changes(&before, &after))
     }
 
     /// Keeps the document that is replaced before it writes the new one, so that an interruption loses nothing. Returns the key of the former.

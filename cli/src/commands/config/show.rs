@@ -16,6 +16,9 @@ use crate::context::CommandContext;
 use crate::global_options::GlobalOptions;
 use crate::screen;
 
+/// The stack names no hub, and a bucket that is named has no copy of its configuration.
+const NO_HUB: &str = "this account has no hub, as far as its stack or bucket shows";
+
 /// Show every value in force, and its source
 #[derive(Debug, Args)]
 #[command(after_help = "The result is a configuration: save it, change it, and check it.\n\nExample:\n  \
@@ -88,7 +91,7 @@ async fn show_effective(context: &CommandContext) -> Result<CommandStatus, Comma
     let Some(ConfigWithHub { overlay, hub }) = deployed.store.read_config_with_hub().await? else {
         let ConfigDocument { settings, from, .. } = document::deployed(context).await?;
         let output = EffectiveOutput { from, hub: None, values: settings.values().collect(), ignored: Vec::new() };
-        return print_effective(context, &output, &settings.to_string(), "this account has no hub");
+        return print_effective(context, &output, &settings.to_string(), NO_HUB);
     };
     let (hub, heading) = match hub {
         HubStatus::Known { read_at, .. } => {

@@ -70,7 +70,8 @@ pub(super) async fn run(arguments: &Report, context: &CommandContext) -> Result<
         Err(problem) => (BTreeMap::new(), Some(format!("which budgets accounts share is unknown: {problem}"))),
     };
     let read = organization_report::read(&store, &month, expected, &shared, context.now);
-    let mut report = Box::pin(read).await;
+    // Without any account there is nothing to show, and a page of an earlier run knows more.
+    let mut report = Box::pin(read).await.map_err(CommandError::new)?;
     report.gaps.extend(problem);
     let is_page_wanted = arguments.open || !context.global.json;
     let usual = || is_page_wanted.then(|| PathBuf::from(format!("curfew-organization-{month}.html")));

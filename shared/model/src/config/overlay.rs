@@ -51,7 +51,7 @@ pub struct IgnoredLine {
 pub enum IgnoreReason {
     /// Looser than the hub's line.
     Looser,
-    /// The hub has a line, and alone decides about this key.
+    /// The hub alone decides about this key, by its line or by the default.
     HubDecides,
     /// Less careful than the default, and the hub has no line.
     LessCareful,
@@ -68,6 +68,7 @@ impl fmt::Display for IgnoredLine {
                 write!(f, ", but {shown}: line {hub} of the hub is stricter")
             }
             (_, Some(hub)) => write!(f, ", but {shown}: line {hub} of the hub decides"),
+            (IgnoreReason::HubDecides, None) => write!(f, ", but {shown}: the hub alone decides, and has no line"),
             (_, None) => write!(f, ", but {shown}: only the hub can be less careful than the default"),
         }
     }
@@ -215,6 +216,7 @@ impl<'t> Layers<'_, 't> {
         let is_alone = self.hub_lines.values.is_empty();
         let (counts, reason) = match (key_rule(path), hub) {
             (KeyRule::Account, _) => (true, IgnoreReason::HubDecides),
+            (KeyRule::HubOnly, hub) => (is_alone && hub.is_none(), IgnoreReason::HubDecides),
             (KeyRule::Hub, None) => (!has_section, IgnoreReason::HubDecides),
             (KeyRule::Hub, Some(_)) => (false, IgnoreReason::HubDecides),
             (KeyRule::Stricter(_), None) => (true, IgnoreReason::Looser),

@@ -122,6 +122,7 @@ fn every_key_has_its_rule_beside_a_hub() {
         ("Spend", "stricter"),
         ("Care", "careful"),
         ("Actions", "action"),
+        ("The hub's alone", "hub only"),
         ("Without an order", "hub"),
         ("The account's own", "account"),
     ]
@@ -129,7 +130,8 @@ fn every_key_has_its_rule_beside_a_hub() {
     .flat_map(|(heading, rule)| {
         let (_, section) = page.split_once(&format!("### {heading}\n")).unwrap();
         let section = section.split("\n### ").next().unwrap();
-        let key_lines = section.lines().filter(move |line| rule == "hub" || rule == "account" || line.starts_with('|'));
+        let key_lines =
+            section.lines().filter(move |line| ["hub only", "hub", "account"].contains(&rule) || line.starts_with('|'));
         let names = key_lines
             .flat_map(|line| quoted(line.rsplit_once(" | ").map_or(line, |_| line.split(" | ").nth(1).unwrap())));
         names.map(move |name| (name.replace("<name>", "NAME"), rule)).collect::<Vec<_>>()
@@ -140,6 +142,7 @@ fn every_key_has_its_rule_beside_a_hub() {
         KeyRule::Stricter(_) => "stricter",
         KeyRule::Careful(_) => "careful",
         KeyRule::Action(_) => "action",
+        KeyRule::HubOnly => "hub only",
         KeyRule::Hub => "hub",
         KeyRule::Account => "account",
     };

@@ -16,7 +16,8 @@ use model::moment::{after, before};
 use model::money::{Amount, Rate, USD_MAX, USD_PER_HOUR_MAX};
 use serde::{Deserialize, Serialize};
 
-use crate::{MonthReport, NO_TEAM, TeamRow};
+use crate::past::BLIND_MAX;
+use crate::{MonthReport, NO_TEAM, PastSpend, TeamRow};
 
 /// Teams of a document with figures of their own, the dearest. The others are one sum, so that a tag that differs on every machine fills neither
 /// the bucket nor the hub's memory.
@@ -74,6 +75,12 @@ pub struct AccountFigures {
     pub month: String,
     /// Time up to which the figures are known.
     pub as_of: Timestamp,
+    /// Start of the ledger, if more than a day later than that of the month: what ended before is in no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_since: Option<Timestamp>,
+    /// `true` if the month is over where the account is, and its end is known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_final: bool,
     /// `CURFEW_MODE` of the account.
     #[serde(default)]
     pub mode: Option<Mode>,
@@ -106,6 +113,27 @@ pub struct OtherTeams {
     pub teams: u64,
     #[serde(flatten)]
     pub figures: Figures,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A beat of `enforce-budgets`, as it is published.
+#[derive(Debug, Clone, Copy)]
+pub struct PublishedBeat<'a> {
+    pub month: &'a CalendarMonth,
+    /// Documents of that month.
+    pub budgets: &'a BTreeMap<BudgetHolder, Budget>,
+    pub account_name: Option<&'a str>,
+    pub mode: Mode,
+    /// `true` if the beat closed the month.
+    pub is_final: bool,
+    /// Number of regions that it saw, completely or in part. Without any, the earlier figures stay.
+    pub seen_regions: usize,
+    /// Number of regions that it did not see completely, in which something may run that no figure has.
+    pub unseen_regions: usize,
 }
 
 /// Figures of a team. What is absent is unknown.
@@ -157,8 +185,33 @@ impl Figures {
             last_week: row.past.last_week.map(|spend| spend.amount),
             previous_week: row.past.previous_week.map(|spend| spend.amount),
             saved: report.has_audit_records.then_some(row.saved),
-            waste: (!report.is_over).then_some(row.waste),
+            waste: (!report.is_over).then(|| row.waste + KnownSum::new(Rate::ZERO, report.coverage.unjudged)),
         }
+    }
+
+    /// Figures of the account beyond those of its teams: of teams that have spent nothing this month, and what no team's figures can say, because
+    /// there are none; `None` if there is nothing beyond them.
+    fn remainder(teams: &[TeamFigures], report: &MonthReport) -> Option<Self> {
+        let beyond = |account: Option<PastSpend>, of_team: fn(&Self) -> Option<KnownSum<Amount>>| {
+            let account = account?.amount;
+            let named: KnownSum<Amount> = teams.iter().filter_map(|team| of_team(&team.figures)).sum();
+            let known = account.known().unwrap_or_default().saturating_sub(named.known().unwrap_or_default());
+            Some(KnownSum::new(known, account.unpriced().saturating_sub(named.unpriced())))
+        };
+        let past = report.headline.past;
+        let remainder = Self {
+            spent: KnownSum::new(Amount::ZERO, (!report.has_ledger).into()),
+            previous_month: beyond(past.previous_month, |team| team.previous_month),
+            last_week: beyond(past.last_week, |team| team.last_week),
+            previous_week: beyond(past.previous_week, |team| team.previous_week),
+            saved: report.has_audit_records.then(KnownSum::default),
+            waste: (!report.is_over).then(|| KnownSum::new(Rate::ZERO, report.coverage.unjudged)),
+            ..Self::default()
+        };
+        let past = [remainder.previous_month, remainder.last_week, remainder.previous_week];
+        let has_past = past.into_iter().flatten().any(|sum| !sum.is_zero());
+        let is_needed = teams.is_empty() || !remainder.spent.is_zero() || report.coverage.unseen > 0 || has_past;
+        is_needed.then_some(remainder)
     }
 
     /// The amounts with their names in the document.
@@ -226,15 +279,15 @@ pub enum FiguresRefusal {
 }
 
 impl AccountFigures {
-    /// The figures of `enforce-budgets`, from the documents of budgets; `None` if the account has none of this month.
+    /// The figures of `enforce-budgets`, from the documents of budgets; `None` if the account has none of this month, or the beat saw nothing.
     #[must_use]
-    pub fn from_budgets(
-        budgets: &BTreeMap<BudgetHolder, Budget>,
-        month: &str,
-        account_name: Option<&str>,
-        mode: Mode,
-    ) -> Option<Self> {
+    pub fn from_beat(beat: &PublishedBeat<'_>) -> Option<Self> {
+        let PublishedBeat { budgets, account_name, mode, is_final, .. } = *beat;
+        let month = beat.month.to_string();
         let account = budgets.get(&BudgetHolder::Account).filter(|budget| budget.month == month)?;
+        if beat.seen_regions == 0 {
+            return None;
+        }
         let label = |team: &str| if team == model::notification_log::NO_TEAM { NO_TEAM } else { team }.to_owned();
         let document = |team: &str| budgets.get(&BudgetHolder::Team(TeamName::new(team)));
         let is_current = |budget: &&Budget| budget.month == month && budget.as_of == account.as_of;
@@ -262,16 +315,20 @@ impl AccountFigures {
         // The account's document names a limited number of teams.
         let unnamed = account.spent_usd.saturating_sub(account.teams.values().copied().sum());
         let others = unnamed.is_a_cent().then(|| OtherTeams { teams: 0, figures: spent(unnamed) });
-        let figures = Self {
+        let mut figures = Self {
             account_name: account_name.map(str::to_owned),
-            month: month.to_owned(),
+            month,
             as_of: account.as_of?,
+            known_since: account.ledger_since.filter(|since| *since > after(beat.month.span().from, BLIND_MAX)),
+            is_final,
             mode: Some(mode),
             budget_usd: account.budget_usd,
             forecast_usd: account.forecast_usd,
             teams,
             other_teams: others,
         };
+        let unseen = beat.unseen_regions.saturating_add(account.observation_gaps.len());
+        figures.add_unseen(u64::try_from(unseen).unwrap_or(u64::MAX));
         Some(figures.bounded(&shared))
     }
 
@@ -280,20 +337,35 @@ impl AccountFigures {
     pub fn from_report(report: &MonthReport) -> Self {
         let teams = report.teams.iter();
         let teams = teams.map(|row| TeamFigures { team: row.team.clone(), figures: Figures::from_row(row, report) });
-        // Without a ledger there may be no row that could say so.
-        let unknown = Figures { spent: KnownSum::unknown(), ..Figures::default() };
-        let other_teams = (!report.has_ledger).then_some(OtherTeams { teams: 0, figures: unknown });
-        let figures = Self {
+        let teams: Vec<TeamFigures> = teams.collect();
+        let coverage = report.coverage;
+        let mut figures = Self {
             account_name: report.account_name.clone(),
             month: report.month.clone(),
-            as_of: report.at,
+            // A ledger that is no longer kept makes old figures, whenever the report is made.
+            as_of: coverage.known_until.filter(|_| !coverage.is_final).unwrap_or(report.at).min(report.at),
+            known_since: report.ledger_since,
+            is_final: coverage.is_final,
             mode: report.mode,
             budget_usd: report.headline.budget,
             forecast_usd: report.headline.forecast,
-            teams: teams.collect(),
-            other_teams,
+            other_teams: Figures::remainder(&teams, report).map(|figures| OtherTeams { teams: 0, figures }),
+            teams,
         };
+        figures.add_unseen(coverage.unseen);
         figures.bounded(&BTreeSet::new())
+    }
+
+    /// Makes each spend a lower bound: in so many regions or times any team may have spent more, also one without figures.
+    pub(super) fn add_unseen(&mut self, unseen: u64) {
+        if unseen == 0 {
+            return;
+        }
+        let others = self.other_teams.get_or_insert_default();
+        let teams = self.teams.iter_mut().map(|team| &mut team.figures);
+        for figures in teams.chain([&mut others.figures]) {
+            figures.spent = figures.spent + KnownSum::new(Amount::ZERO, unseen);
+        }
     }
 
     /// Document with the dearest teams by name, and all others as one sum. Teams that share a budget with other accounts are named first: those
@@ -356,6 +428,12 @@ impl AccountFigures {
             }
         }
         Ok(self)
+    }
+
+    /// `true` if the figures are of the whole month: known until its end, wherever the account is.
+    pub(crate) fn covers(&self, month: &CalendarMonth) -> bool {
+        let end = month.span().to;
+        self.as_of >= end || (self.is_final && self.as_of >= before(end, ZONES_APART))
     }
 
     /// The newer spend of one document, with savings, waste and earlier spend of the other.

@@ -126,7 +126,7 @@ fn teams(report: &OrganizationReport) -> Markup {
             (cells(&row.sums, report.is_over))
         } }
     };
-    let others = report.accounts.iter().filter(|row| row.other_teams.is_some()).count();
+    let others = report.accounts.iter().filter(|row| row.has_unnamed_teams()).count();
     html! {
         @if !report.teams.is_empty() {
             section {

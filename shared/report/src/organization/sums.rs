@@ -50,8 +50,21 @@ pub struct FigureSums {
 }
 
 impl FigureSums {
-    fn from_parts<'a>(parts: impl IntoIterator<Item = &'a Figures>) -> Self {
-        parts.into_iter().map(Self::from_figures).reduce(Self::plus).unwrap_or_default()
+    /// Sums of an account, by its newest spend, and by the rest of the figures of its last morning.
+    fn of_account(newest: &AccountFigures, daily: Option<&Self>) -> Self {
+        // Without any team nothing was spent, and nothing else is known.
+        let spent = Self::of_parts(newest).unwrap_or_default();
+        let unknown = Self::unknown();
+        let Self { previous_month, last_week, previous_week, saved, waste, .. } = *daily.unwrap_or(&unknown);
+        let forecast = forecast_of(newest.forecast_usd, spent.spent);
+        Self { budget: newest.budget_usd, forecast, previous_month, last_week, previous_week, saved, waste, ..spent }
+    }
+
+    /// `None` if the figures name no team.
+    fn of_parts(figures: &AccountFigures) -> Option<Self> {
+        let others = figures.other_teams.as_ref().map(|others| &others.figures);
+        let parts = figures.teams.iter().map(|team| &team.figures).chain(others);
+        parts.map(Self::from_figures).reduce(Self::plus)
     }
 
     fn from_figures(figures: &Figures) -> Self {
@@ -60,7 +73,7 @@ impl FigureSums {
             spent: figures.spent,
             uncertain: figures.uncertain_usd,
             budget: figures.budget_usd,
-            forecast: KnownSum::default().with(figures.forecast_usd),
+            forecast: forecast_of(figures.forecast_usd, figures.spent),
             previous_month: known(figures.previous_month),
             last_week: known(figures.last_week),
             previous_week: known(figures.previous_week),
@@ -88,10 +101,26 @@ impl FigureSums {
         Self::from_figures(&Figures { spent: KnownSum::unknown(), ..Figures::default() })
     }
 
-    /// A lower bound: the account may have spent more since.
-    fn at_least(self) -> Self {
-        Self { spent: self.spent + KnownSum::new(Amount::ZERO, 1), ..self }
+    /// Sums that lack so many parts.
+    fn lacking(parts: u64) -> Self {
+        let amount = KnownSum::new(Amount::ZERO, parts);
+        Self {
+            spent: amount,
+            uncertain: Amount::ZERO,
+            budget: Some(Amount::ZERO),
+            forecast: amount,
+            previous_month: amount,
+            last_week: amount,
+            previous_week: amount,
+            saved: amount,
+            waste: KnownSum::new(Rate::ZERO, parts),
+        }
     }
+}
+
+/// A forecast lacks what the spend lacks that it continues.
+fn forecast_of(forecast: Option<Amount>, spent: KnownSum<Amount>) -> KnownSum<Amount> {
+    KnownSum::new(Amount::ZERO, (forecast.is_some() && !spent.is_complete()).into()).with(forecast)
 }
 
 /// One account.
@@ -103,6 +132,9 @@ pub struct AccountRow {
     pub mode: Option<Mode>,
     /// Time up to which its figures of the month are known; `None` if there are none.
     pub as_of: Option<Timestamp>,
+    /// Time since which they are known, if that is not the beginning of the month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_since: Option<Timestamp>,
     /// The last time that it published anything of this month or the one before; `None` if unknown.
     pub heard_at: Option<Timestamp>,
     /// `true` if it has published nothing for [`SILENT_AFTER`].
@@ -196,17 +228,16 @@ impl OrganizationReport {
             };
             by_account.entry(account.clone()).or_insert_with(never);
         }
-        let span = month.span();
-        let known_until = now.min(span.to);
+        let is_over = now >= month.span().to;
         let mut accounts: Vec<AccountRow> =
-            by_account.into_values().map(|one| AccountRow::new(one, known_until)).collect();
+            by_account.into_values().map(|one| AccountRow::new(one, month, now)).collect();
         accounts.sort_by(|one, other| {
             (Reverse(one.sums.spent), &one.account).cmp(&(Reverse(other.sums.spent), &other.account))
         });
-        let sums = accounts.iter().map(|row| row.sums).reduce(FigureSums::plus).unwrap_or_default();
+        let sums = accounts.iter().map(|row| row.sums).reduce(FigureSums::plus).unwrap_or_else(FigureSums::unknown);
         let gaps = accounts.iter().flat_map(AccountRow::describe_problems).chain(gaps).collect();
         let teams = teams_across(&accounts, shared);
-        Self { month: month.to_string(), at: now, is_over: now >= span.to, sums, accounts, teams, gaps }
+        Self { month: month.to_string(), at: now, is_over, sums, accounts, teams, gaps }
     }
 
     /// The accounts that have published nothing lately, those that never did among them.
@@ -216,9 +247,16 @@ impl OrganizationReport {
 }
 
 impl AccountRow {
-    /// `known_until` is the time up to which the figures should be known.
-    fn new(published: PublishedMonth, known_until: Timestamp) -> Self {
+    fn new(published: PublishedMonth, month: &CalendarMonth, now: Timestamp) -> Self {
         let PublishedMonth { account, beat, daily, heard_before, problems } = published;
+        let known_until = now.min(month.span().to);
+        let is_final = |figures: &AccountFigures| figures.covers(month);
+        let daily_sums = daily.as_ref().map(|daily| {
+            let sums = FigureSums::of_parts(daily).unwrap_or_else(FigureSums::unknown);
+            // Of the last hours of a month that is over it may not know what Curfew saved.
+            let is_behind = now >= month.span().to && !is_final(daily);
+            FigureSums { saved: sums.saved + KnownSum::new(Amount::ZERO, is_behind.into()), ..sums }
+        });
         let is_newer = |daily: &AccountFigures| beat.as_ref().is_none_or(|beat| beat.as_of <= daily.as_of);
         let newest = match daily {
             Some(daily) if is_newer(&daily) => Some(daily),
@@ -227,18 +265,43 @@ impl AccountRow {
         };
         let as_of = newest.as_ref().map(|figures| figures.as_of);
         let heard_at = as_of.or(heard_before);
-        let is_silent = heard_at.is_none_or(|at| known_until.duration_since(at) > SILENT_AFTER);
-        let Some(figures) = newest else {
-            let (name, mode, teams, other_teams) = (None, None, Vec::new(), None);
+        let is_covered = newest.as_ref().is_some_and(is_final);
+        let is_silent = !is_covered && heard_at.is_none_or(|at| known_until.duration_since(at) > SILENT_AFTER);
+        let Some(mut figures) = newest else {
+            let (name, mode, known_since, teams, other_teams) = (None, None, None, Vec::new(), None);
             let sums = FigureSums::unknown();
-            return Self { account, name, mode, as_of, heard_at, is_silent, sums, teams, other_teams, problems };
+            return Self {
+                account,
+                name,
+                mode,
+                as_of,
+                known_since,
+                heard_at,
+                is_silent,
+                sums,
+                teams,
+                other_teams,
+                problems,
+            };
         };
-        let AccountFigures { account_name: name, mode, budget_usd, forecast_usd, teams, other_teams, .. } = figures;
-        let parts = teams.iter().map(|team| &team.figures).chain(other_teams.as_ref().map(|others| &others.figures));
-        let sums = FigureSums::from_parts(parts);
-        let sums = FigureSums { budget: budget_usd, forecast: KnownSum::default().with(forecast_usd), ..sums };
-        let sums = if is_silent { sums.at_least() } else { sums };
-        Self { account, name, mode, as_of, heard_at, is_silent, sums, teams, other_teams, problems }
+        // It may have spent more since, or before.
+        let is_behind = is_silent || (now >= month.span().to && !is_covered);
+        figures.add_unseen(u64::from(is_behind).saturating_add(figures.known_since.is_some().into()));
+        let sums = FigureSums::of_account(&figures, daily_sums.as_ref());
+        let AccountFigures { account_name: name, mode, known_since, teams, other_teams, .. } = figures;
+        Self { account, name, mode, as_of, known_since, heard_at, is_silent, sums, teams, other_teams, problems }
+    }
+
+    /// `true` if it has teams of which only the sum is known.
+    pub(super) fn has_unnamed_teams(&self) -> bool {
+        let spent = |others: &OtherTeams| others.figures.spent.known().is_some_and(Amount::is_a_cent);
+        self.other_teams.as_ref().is_some_and(|others| others.teams > 0 || spent(others))
+    }
+
+    /// `true` if a team that it does not name may have spent something.
+    fn may_omit_teams(&self) -> bool {
+        let others = self.other_teams.as_ref();
+        self.as_of.is_none() || others.is_some_and(|others| others.teams > 0 || !others.figures.spent.is_zero())
     }
 
     fn describe_problems(&self) -> impl Iterator<Item = String> {
@@ -246,22 +309,28 @@ impl AccountRow {
     }
 }
 
-/// Spend of a team in one account. Of an account without figures, or that names only its dearest teams, it may be unknown.
+/// Spend of a team in one account. Of an account without figures, or with more teams than it names, it may be unknown.
 fn spent_in(accounts: &[AccountRow], account: &AccountId, team: &TeamName) -> KnownSum<Amount> {
     let row = accounts.iter().find(|row| row.account == *account && row.as_of.is_some());
     let Some(row) = row else { return KnownSum::unknown() };
     let named = row.teams.iter().find(|figures| figures.team == team.as_str()).map(|row| row.figures.spent);
-    let unnamed = || if row.other_teams.is_some() { KnownSum::unknown() } else { KnownSum::default() };
-    named.unwrap_or_else(unnamed) + KnownSum::new(Amount::ZERO, row.is_silent.into())
+    let unnamed = || KnownSum::new(Amount::ZERO, row.may_omit_teams().into());
+    named.unwrap_or_else(unnamed)
 }
 
-/// Teams by name: the same name is the same team, because an organization names its teams once.
+/// Teams by name: the same name is the same team, because an organization names its teams once. An account that may have spent something on a team
+/// that it does not name makes the sums of this team lower bounds.
 fn teams_across(accounts: &[AccountRow], shared: &BTreeMap<TeamName, BudgetOfAccounts>) -> Vec<OrganizationTeam> {
+    let omitting = || accounts.iter().filter(|row| row.may_omit_teams());
+    let mut named_by_omitting: BTreeMap<&str, usize> = BTreeMap::new();
+    for team in omitting().flat_map(|row| &row.teams) {
+        let count = named_by_omitting.entry(&team.team).or_default();
+        *count = count.saturating_add(1);
+    }
     let mut teams: BTreeMap<&str, OrganizationTeam> = BTreeMap::new();
     for row in accounts {
         for TeamFigures { team, figures } in &row.teams {
             let sums = FigureSums::from_figures(figures);
-            let sums = if row.is_silent { sums.at_least() } else { sums };
             let is_shared = shared.get(team.as_str()).is_some_and(|shared| shared.accounts.contains(&row.account));
             // The shared budget is added once.
             let sums = if is_shared { FigureSums { budget: Some(Amount::ZERO), ..sums } } else { sums };
@@ -292,6 +361,14 @@ fn teams_across(accounts: &[AccountRow], shared: &BTreeMap<TeamName, BudgetOfAcc
         let spent = shared.accounts.iter().map(spent).sum();
         let count = shared.accounts.len();
         row.shared_budget = Some(TeamBudget { budget_usd: shared.budget, spent, accounts: count });
+    }
+    let omitting = omitting().count();
+    for (team, row) in &mut teams {
+        let named = named_by_omitting.get(team).copied().unwrap_or_default();
+        let is_absent = |account: &&AccountId| !accounts.iter().any(|row| row.account == **account);
+        let absent = shared.get(*team).map_or(0, |shared| shared.accounts.iter().filter(is_absent).count());
+        let lacking = omitting.saturating_sub(named).saturating_add(absent);
+        row.sums = row.sums.plus(FigureSums::lacking(u64::try_from(lacking).unwrap_or(u64::MAX)));
     }
     let mut teams: Vec<OrganizationTeam> = teams.into_values().collect();
     teams.sort_by(|one, other| (Reverse(one.sums.spent), &one.team).cmp(&(Reverse(other.sums.spent), &other.team)));

@@ -26,9 +26,10 @@ pub(super) fn account_name(row: &AccountRow) -> String {
 /// The time of the newest figures, in words.
 pub(super) fn heard(row: &AccountRow) -> String {
     let moment = |at: jiff::Timestamp| at.strftime("%Y-%m-%d %H:%M UTC").to_string();
+    let since = row.known_since.map(|since| format!(", and known since {}", moment(since))).unwrap_or_default();
     match (row.as_of, row.heard_at) {
-        (Some(at), _) if row.is_silent => format!("not heard of since {}", moment(at)),
-        (Some(at), _) => format!("as of {}", moment(at)),
+        (Some(at), _) if row.is_silent => format!("not heard of since {}{since}", moment(at)),
+        (Some(at), _) => format!("as of {}{since}", moment(at)),
         (None, Some(at)) if row.is_silent => format!("no figures of this month; not heard of since {}", moment(at)),
         (None, Some(at)) => format!("no figures of this month yet; heard of at {}", moment(at)),
         (None, None) => "no figures of this month or the one before".to_owned(),

@@ -27,6 +27,8 @@ pub enum HubAnswer {
 pub struct HubCopy {
     /// The hub bucket that it was read from, as its writer noted it.
     pub hub: String,
+    /// The account that it counts in, as its writer noted it.
+    pub account: Option<String>,
     pub document: Vec<u8>,
     /// Time of its last write, by S3's clock.
     pub read_at: Timestamp,
@@ -159,7 +161,7 @@ mod tests {
     const STRICT: &str = "mode = \"enforce\"";
 
     fn copy(hub: &str, document: &str, read_at: &str) -> HubCopy {
-        HubCopy { hub: hub.to_owned(), document: document.into(), read_at: time(read_at) }
+        HubCopy { hub: hub.to_owned(), account: None, document: document.into(), read_at: time(read_at) }
     }
 
     fn document(text: &str) -> HubAnswer {

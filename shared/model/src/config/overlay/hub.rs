@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::super::{Config, ConfigError, DOCUMENT};
+use super::super::{Config, ConfigError, ConfigNote, DOCUMENT, MISTAKES_MAX, mistakes, notes};
 use super::lines::{Lines, is_key};
 use crate::account::AccountId;
 use crate::document::{DocumentError, HUB_BUDGET_KEY, dotted, located};
@@ -60,6 +60,40 @@ impl<'t> HubConfig<'t> {
     /// As [`HubConfig::read`], and where a byte is no UTF-8.
     pub fn read_bytes(document: &'t [u8]) -> Result<Self, ConfigError> {
         Self::read(crate::document::utf8(document)?)
+    }
+
+    /// Every mistake of the hub's document: those of each account too.
+    #[must_use]
+    pub fn mistakes(document: &[u8]) -> Vec<ConfigError> {
+        let is_of_hub = |error: &ConfigError| {
+            let within = error.key.strip_prefix(ACCOUNTS);
+            within.is_some_and(|within| within.is_empty() || within.starts_with('.'))
+                || error.key.ends_with(HUB_BUDGET_KEY)
+        };
+        // No account's configuration has these keys.
+        let mut found = mistakes(document);
+        found.retain(|error| !is_of_hub(error));
+        if let Ok(text) = crate::document::utf8(document) {
+            if let Ok(mut tree) = DOCUMENT.parse(text) {
+                found.extend(mistakes_of_accounts(text, &tree));
+                found.extend(take_shared_budgets(text, &mut tree).err().map(ConfigError::from));
+            }
+            found.extend(HubConfig::read(text).err());
+        }
+        found.sort_by(|one, other| (one.line, one.column, &one.key).cmp(&(other.line, other.column, &other.key)));
+        found.dedup_by(|one, other| (one.line, &one.key) == (other.line, &other.key));
+        found
+    }
+
+    /// The legal entries without an effect, or with a smaller one than expected, among the lines for all accounts; none of a document with mistakes.
+    #[must_use]
+    pub fn notes(document: &[u8]) -> Vec<ConfigNote> {
+        let Ok(text) = crate::document::utf8(document) else { return Vec::new() };
+        let config = HubConfig::read(text).and_then(|hub| {
+            let config: Config = DOCUMENT.read_table("", &hub.lines.into_tree(), &[])?;
+            Ok(config)
+        });
+        config.map(|config| notes(&config, text)).unwrap_or_default()
     }
 
     /// The accounts that it names.
@@ -128,6 +162,50 @@ impl<'t> HubConfig<'t> {
     pub(super) fn leaves(&self, account: &str, path: &[String]) -> bool {
         self.accounts.get(account).is_some_and(|account| account.decides.iter().any(|key| path.starts_with(key)))
     }
+}
+
+/// The mistakes of the sections of accounts: of each all, unless one is wrong as a whole.
+fn mistakes_of_accounts(text: &str, tree: &DeTable<'_>) -> Vec<ConfigError> {
+    let mut found = Vec::new();
+    let Some((section, accounts)) = tree.get_key_value(ACCOUNTS) else { return found };
+    let DeValue::Table(accounts) = accounts.get_ref() else { return found };
+    for (id, lines) in accounts {
+        let name: &str = id.get_ref();
+        let mut lines = lines.clone();
+        let mut left = MISTAKES_MAX;
+        while let Some(rest) = left.checked_sub(1) {
+            left = rest;
+            let Err(error) = read_account(text, (section.span(), id), lines.clone()) else { break };
+            let prefix = format!("{}.", dotted([ACCOUNTS, name].into_iter()));
+            let plain = format!("{ACCOUNTS}.{name}.");
+            let key = error.key.strip_prefix(&prefix).or_else(|| error.key.strip_prefix(&plain)).map(str::to_owned);
+            found.push(error);
+            let DeValue::Table(table) = lines.get_mut() else { break };
+            // What is wrong is taken out, and the rest is read again.
+            if !key.is_some_and(|key| take_out(table, &key)) {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Takes the entry of that full key out; `false` if there is none.
+fn take_out(table: &mut DeTable<'_>, key: &str) -> bool {
+    let names: Vec<String> = table.keys().map(|name| name.get_ref().to_string()).collect();
+    for name in names {
+        let quoted = dotted([name.as_str()].into_iter());
+        if quoted == key {
+            return table.remove(name.as_str()).is_some();
+        }
+        let within = key.strip_prefix(&quoted).and_then(|rest| rest.strip_prefix('.'));
+        if let (Some(within), Some(DeValue::Table(section))) =
+            (within, table.get_mut(name.as_str()).map(Spanned::get_mut))
+        {
+            return take_out(section, within);
+        }
+    }
+    false
 }
 
 /// Takes the lists of accounts out of the sections of teams: they are no keys of an account's configuration.

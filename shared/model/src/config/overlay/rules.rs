@@ -19,6 +19,8 @@ pub enum KeyRule {
     Careful(Order),
     /// Spend and care: actions from the mildest on. As `Stricter`, but the last one cannot be undone, so that it takes a line of the hub, or the default.
     Action([&'static str; 3]),
+    /// Facts by which all rules and sums work, and which could switch them off: the hub's line counts, or without one the default.
+    HubOnly,
     /// No order: the hub's line counts, or without one the account's.
     Hub,
     /// Facts about the account, and its people: its own line counts, or without one the hub's.
@@ -50,7 +52,7 @@ pub enum Order {
     LongerScratch,
 }
 
-use KeyRule::{Account, Action, Careful, Hub, Stricter};
+use KeyRule::{Account, Action, Careful, Hub, HubOnly, Stricter};
 use Order::{
     False, FewerItems, FewerProjects, Higher, Longer, LongerScratch, Lower, MoreItems, MoreRegions, Shorter,
     ShorterAboveZero, ShorterThanOff, True, Words,
@@ -66,17 +68,17 @@ const SAGEMAKER_ACTION: KeyRule = Stricter(Words(&["notify", "delete"]));
 const RULES: &[(&str, KeyRule)] = &[
     ("mode", MODE),
     ("regions", Stricter(MoreRegions)),
-    ("tags.team", Hub),
-    ("tags.owner", Hub),
+    ("tags.team", HubOnly),
+    ("tags.owner", HubOnly),
     ("tags.required", Stricter(MoreItems)),
     // More keys protect machines of other controllers, and could exempt all.
-    ("managed.tag_keys", Hub),
+    ("managed.tag_keys", HubOnly),
     ("untagged.mode", MODE),
     ("untagged.settle", Careful(Longer)),
     ("untagged.grace", Careful(Longer)),
     ("untagged.action", RULE_ACTION),
     ("untagged.spare_busy", Careful(True)),
-    ("projects.tag", Hub),
+    ("projects.tag", HubOnly),
     ("projects.allowed", Stricter(FewerProjects)),
     ("projects.grace", Careful(Longer)),
     ("projects.action", RULE_ACTION),
@@ -94,7 +96,7 @@ const RULES: &[(&str, KeyRule)] = &[
     ("idle.grace", Careful(Longer)),
     ("idle.action", RULE_ACTION),
     ("idle.local_disk", Careful(LongerScratch)),
-    ("gangs.tag", Hub),
+    ("gangs.tag", HubOnly),
     ("gangs.placement_groups", Careful(True)),
     ("lifetime.max", Stricter(Shorter)),
     ("lifetime.grace", Careful(Longer)),
@@ -145,7 +147,7 @@ const RULES: &[(&str, KeyRule)] = &[
     ("report.email", Account),
     ("notify.owners", Account),
     // A larger discount makes everything cheaper, and no budget is ever spent.
-    ("prices.discount_percent.NAME", Stricter(Lower)),
+    ("prices.discount_percent.NAME", HubOnly),
     ("teams.NAME.mode", MODE),
     ("teams.NAME.local_disk", Careful(LongerScratch)),
     ("teams.NAME.email", Account),

@@ -179,7 +179,51 @@ fn lists_are_compared_by_what_they_mean() {
     assert!(counts(&idle("14d"), &idle("7d")) && counts(&idle("0s"), &idle("7d")));
     assert!(!counts(&idle("14d"), &idle("0s")));
     let discount = |percent: &str| format!("[prices.discount_percent]\np5 = {percent}");
-    assert!(!counts(&discount("10"), &discount("100")) && counts(&discount("10"), &discount("0")));
+    assert!(!counts(&discount("10"), &discount("100")) && counts(&discount("10"), &discount("10")));
+}
+
+#[test]
+fn no_account_makes_the_hubs_rules_void_by_keys_that_the_hub_leaves_out() {
+    let own = "[managed]\ntag_keys = [\"Name\"]\n[tags]\nteam = \"Squad\"\nowner = \"Who\"\n[prices.discount_percent]\np5 = 99\ng5 = 99\n\
+               [projects]\ntag = \"Name\"\n[gangs]\ntag = \"Name\"";
+    let found = overlay("mode = \"enforce\"", own);
+    let plain = Config::read("mode = \"enforce\"").unwrap();
+    assert_eq!((&found.config, found.ignored.len()), (&plain, 7));
+    let shown = found.ignored[1].to_string();
+    assert_eq!(
+        shown,
+        "line 4, key `tags.team`: \"Squad\" does not count, but \"Team\": the hub alone decides, and has no line"
+    );
+    // A family that the hub names does not open the others; and the hub may leave them to the account.
+    let found = overlay("[prices.discount_percent]\np5 = 20", own);
+    assert_eq!(found.config.prices, Config::read("[prices.discount_percent]\np5 = 20").unwrap().prices);
+    let left = format!("mode = \"enforce\"\n[accounts.\"{ACCOUNT}\"]\ndecides = [\"prices\", \"tags.team\"]");
+    let found = overlay(&left, own);
+    assert_eq!(found.config.prices, Config::read(own).unwrap().prices);
+    assert_eq!(
+        (found.config.tags.team.as_str(), found.config.tags.owner.as_str()),
+        ("Squad", plain.tags.owner.as_str())
+    );
+    // A hub without lines changes nothing.
+    assert_eq!(overlay("", own).config, Config::read(own).unwrap());
+}
+
+#[test]
+fn every_mistake_of_a_hub_is_found() {
+    let hub = "mode = \"destroy\"\n[idle]\nwindw = \"1h\"\n[prices.discount_percent]\np5 = 200\n[accounts.\"123456789012\"]\nmode = 3\n\
+               idle.windw = \"1h\"\n[accounts.\"12\"]\nmode = \"observe\"\n[accounts.\"999999999999\"]\ndecides = [\"nothing\"]\n\
+               [teams.vision]\nbudget_accounts = [\"1\", \"2\"]";
+    let found = HubConfig::mistakes(hub.as_bytes());
+    let places: Vec<(usize, &str)> = found.iter().map(|error| (error.line, error.key.as_str())).collect();
+    assert_eq!(places.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 3, 5, 7, 8, 9, 12, 14], "{found:#?}");
+    assert_eq!(HubConfig::mistakes(b"[accounts.\"123456789012\"]\nmode = \"observe\""), []);
+    assert!(!HubConfig::mistakes(b"mode = \"\xff\"").is_empty() && !HubConfig::mistakes(b"mode = ").is_empty());
+    let notes =
+        HubConfig::notes(b"[prices.discount_percent]\nP5 = 10\n[accounts.\"123456789012\"]\nmode = \"observe\"");
+    assert_eq!(
+        notes.iter().map(|note| (note.line, note.key.as_str())).collect::<Vec<_>>(),
+        [(2, "prices.discount_percent.P5")]
+    );
 }
 
 /// Names of metrics belong together: half of one document and half of the other would be metrics that nobody publishes.

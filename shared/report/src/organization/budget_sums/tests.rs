@@ -43,6 +43,8 @@ fn figures(teams: &[(&str, f64)], as_of: &str) -> AccountFigures {
         account_name: None,
         month: "2026-11".to_owned(),
         as_of: time(as_of),
+        known_since: None,
+        is_final: false,
         mode: None,
         budget_usd: None,
         forecast_usd: None,

@@ -25,6 +25,8 @@ fn row() -> AccountRow {
         account_name: Some("research".to_owned()),
         month: "2026-11".to_owned(),
         as_of: "2026-11-20T12:00:00Z".parse().unwrap(),
+        known_since: None,
+        is_final: false,
         mode: None,
         budget_usd: None,
         forecast_usd: None,

@@ -35,6 +35,8 @@ fn figures(teams: Vec<TeamFigures>) -> AccountFigures {
         account_name: Some("research".to_owned()),
         month: MONTH.to_owned(),
         as_of: now(),
+        known_since: None,
+        is_final: false,
         mode: Some(Mode::Observe),
         budget_usd: None,
         forecast_usd: None,
@@ -51,6 +53,12 @@ fn budget(team: Option<&str>, spent: f64, as_of: &str) -> Budget {
         spent_usd: usd(spent),
         ..Budget::default()
     }
+}
+
+/// A beat that saw both regions of the account.
+fn beat_of<'a>(budgets: &'a BTreeMap<BudgetHolder, Budget>, month: &'a CalendarMonth) -> PublishedBeat<'a> {
+    let (account_name, mode) = (Some("research"), Mode::Enforce);
+    PublishedBeat { month, budgets, account_name, mode, is_final: false, seen_regions: 2, unseen_regions: 0 }
 }
 
 fn refusal(figures: AccountFigures) -> String {
@@ -153,7 +161,7 @@ fn a_beat_publishes_its_budgets() {
     let untagged = Budget { blind_since: Some(at("2026-11-20T10:00:00Z")), ..budget(Some("untagged"), 5.0, beat) };
     let holders = [vision, stale, idle, untagged].map(|one| (BudgetHolder::Team(one.team.clone().unwrap()), one));
     let budgets: BTreeMap<_, _> = holders.into_iter().chain([(BudgetHolder::Account, account)]).collect();
-    let published = AccountFigures::from_budgets(&budgets, MONTH, Some("research"), Mode::Enforce).unwrap();
+    let published = AccountFigures::from_beat(&beat_of(&budgets, &month())).unwrap();
     let rows: Vec<_> = published.teams.iter().map(|one| (one.team.as_str(), one.figures.spent.to_string())).collect();
     // A document older than the account's is known by its spend alone, and what was not observed makes a lower bound.
     let expect = [("vision", "$20.00"), (NO_TEAM, "at least $5.00"), ("nlp", "at least $4.00"), ("audio", "$0.00")];
@@ -165,10 +173,51 @@ fn a_beat_publishes_its_budgets() {
     assert_eq!((published.as_of, published.mode), (at(beat), Some(Mode::Enforce)));
     // One dollar of teams without a name.
     assert_eq!(published.other_teams.unwrap().figures.spent, sum(1.0, 1));
-    let before = AccountFigures::from_budgets(&budgets, "2026-12", None, Mode::Enforce);
-    assert_eq!(before, None);
+    let next = CalendarMonth::read("2026-12", &TimeZone::UTC).unwrap();
+    assert_eq!(AccountFigures::from_beat(&beat_of(&budgets, &next)), None);
     let unseen = BTreeMap::from([(BudgetHolder::Account, Budget { as_of: None, ..budget(None, 1.0, beat) })]);
-    assert_eq!(AccountFigures::from_budgets(&unseen, MONTH, None, Mode::Observe), None);
+    assert_eq!(AccountFigures::from_beat(&beat_of(&unseen, &month())), None);
+}
+
+#[test]
+fn what_a_beat_did_not_see_is_not_published_as_nothing() {
+    let november = month();
+    let idle = BTreeMap::from([(BudgetHolder::Account, budget(None, 0.0, "2026-11-20T11:45:00Z"))]);
+    let beat =
+        |seen_regions, unseen_regions| PublishedBeat { seen_regions, unseen_regions, ..beat_of(&idle, &november) };
+    let spent = |beat: &PublishedBeat<'_>| {
+        AccountFigures::from_beat(beat).map(|figures| figures.other_teams.map(|others| others.figures.spent))
+    };
+    // It saw nothing: earlier figures, or none, say more.
+    assert_eq!(spent(&beat(0, 1)), None);
+    assert_eq!(spent(&beat(1, 1)), Some(Some(sum(0.0, 1))));
+    assert_eq!(spent(&beat(2, 0)), Some(None));
+    // In a region that was not seen any team may run something, now or earlier in the month.
+    let mut account = budget(None, 5.0, "2026-11-20T11:45:00Z");
+    account.teams = BTreeMap::from([("vision".to_owned(), usd(5.0))]);
+    let vision = (BudgetHolder::Team("vision".into()), budget(Some("vision"), 5.0, "2026-11-20T11:45:00Z"));
+    let documents = |account: Budget| BTreeMap::from([(BudgetHolder::Account, account), vision.clone()]);
+    let seen = documents(account.clone());
+    let partial = PublishedBeat { unseen_regions: 2, ..beat_of(&seen, &november) };
+    let published = AccountFigures::from_beat(&partial).unwrap();
+    assert_eq!(
+        (published.teams[0].figures.spent, published.other_teams.unwrap().figures.spent),
+        (sum(5.0, 2), sum(0.0, 2))
+    );
+    let gap = billing::budget::ObservationGap {
+        from: at("2026-11-10T00:00:00Z"),
+        to: at("2026-11-10T03:00:00Z"),
+        regions: vec!["eu-west-1".into()],
+    };
+    let blind = documents(Budget { observation_gaps: vec![gap], ..account.clone() });
+    assert_eq!(AccountFigures::from_beat(&beat_of(&blind, &month())).unwrap().teams[0].figures.spent, sum(5.0, 1));
+    // A ledger is a little younger than its month; a much younger one lacks what ended before.
+    let since = |began: &str| {
+        let budgets = documents(Budget { ledger_since: Some(at(began)), ..account.clone() });
+        AccountFigures::from_beat(&beat_of(&budgets, &month())).unwrap().known_since
+    };
+    assert_eq!(since("2026-11-01T00:15:00Z"), None);
+    assert_eq!(since("2026-11-12T09:00:00Z"), Some(at("2026-11-12T09:00:00Z")));
 }
 
 #[test]

@@ -37,6 +37,8 @@ fn figures(as_of: &str, teams: &[(&str, f64)]) -> AccountFigures {
         account_name: Some("research".to_owned()),
         month: "2026-11".to_owned(),
         as_of: at(as_of),
+        known_since: None,
+        is_final: false,
         mode: None,
         budget_usd: Some(Amount::from_usd(200.0)),
         forecast_usd: Some(Amount::from_usd(50.0)),
@@ -84,7 +86,7 @@ fn a_silent_account_is_named_and_makes_every_sum_a_lower_bound() {
         published(OTHER, Some(figures("2026-11-20T08:00:00Z", &[("vision", 8.0)]))),
     ]);
     assert_eq!(found.silent_accounts().map(|row| row.account.as_str()).collect::<Vec<_>>(), [OTHER]);
-    assert_eq!((found.sums.spent, found.teams[0].sums.spent), (sum(20.0, 1), sum(20.0, 1)));
+    assert_eq!((found.sums.spent, found.teams[0].sums.spent), (sum(20.0, 2), sum(20.0, 1)));
     let shown = "research (222233334444): not heard of since 2026-11-20 08:00 UTC";
     let mail = organization_mail(&found);
     assert!(organization_digest(&found).contains(shown), "{}", organization_digest(&found));
@@ -126,16 +128,98 @@ fn the_newest_spend_counts_once() {
 }
 
 #[test]
-fn a_month_that_is_over_was_published_until_its_end() {
-    let over = |as_of: &str| {
-        let published = vec![published(ONE, Some(figures(as_of, &[("vision", 12.0)])))];
-        OrganizationReport::new(&month(), at("2026-12-09T12:00:00Z"), published, [], &BTreeMap::new(), Vec::new())
+fn a_month_that_is_over_is_complete_if_its_end_is_known() {
+    let over = |figures: AccountFigures| {
+        let published = vec![published(ONE, Some(figures))];
+        let now = at("2026-12-09T12:00:00Z");
+        OrganizationReport::new(&month(), now, published, [], &BTreeMap::new(), Vec::new())
     };
+    let spent = |as_of: &str, is_final: bool| {
+        let report = over(AccountFigures { is_final, ..figures(as_of, &[("vision", 12.0)]) });
+        let exported = report.accounts[0].teams[0].figures.spent;
+        (exported.is_complete(), report.accounts[0].sums.spent.is_complete(), report.teams[0].sums.spent.is_complete())
+    };
+    assert_eq!(spent("2026-12-01T06:00:00Z", false), (true, true, true));
+    // Of the last minutes nothing is known.
+    assert_eq!(spent("2026-11-30T23:45:00Z", false), (false, false, false));
+    assert_eq!(spent("2026-11-29T12:00:00Z", false), (false, false, false));
+    // In the east the month ends earlier, and no account closes one in its middle.
+    assert_eq!(spent("2026-11-30T14:00:00Z", true), (true, true, true));
+    assert_eq!(spent("2026-11-15T14:00:00Z", true), (false, false, false));
+    // Its last morning may not know what Curfew saved in the last hours.
+    let morning = Some(figures("2026-11-30T06:00:00Z", &[("vision", 11.0)]));
+    let beat = AccountFigures { is_final: true, ..figures("2026-12-01T00:00:00Z", &[("vision", 12.0)]) };
+    let both = vec![PublishedMonth { daily: morning, ..published(ONE, Some(beat)) }];
+    let report = OrganizationReport::new(&month(), at("2026-12-01T06:30:00Z"), both, [], &BTreeMap::new(), Vec::new());
+    assert_eq!((report.sums.spent, report.sums.saved), (sum(12.0, 0), sum(2.75, 1)));
+    assert_eq!(report.silent_accounts().count(), 0);
+}
+
+#[test]
+fn an_account_in_which_nothing_runs_has_spent_nothing_and_says_nothing_else() {
+    let beat = || figures(NOW, &[]);
+    let without_daily = report(vec![published(ONE, Some(beat()))]).sums;
+    assert_eq!(without_daily.spent, sum(0.0, 0));
+    for sum in [without_daily.previous_month, without_daily.last_week, without_daily.previous_week, without_daily.saved]
+    {
+        assert_eq!(sum.known(), None);
+    }
+    assert_eq!(without_daily.waste.known(), None);
+    // The morning knows the rest, also of teams that have spent nothing since.
+    let known = Figures { previous_month: Some(sum(40.0, 0)), saved: Some(sum(3.0, 0)), ..Figures::default() };
+    let daily = AccountFigures {
+        other_teams: Some(OtherTeams { teams: 0, figures: known }),
+        ..figures("2026-11-20T06:00:00Z", &[])
+    };
+    let both = report(vec![PublishedMonth { daily: Some(daily), ..published(ONE, Some(beat())) }]).sums;
+    assert_eq!((both.spent, both.previous_month, both.saved), (sum(0.0, 0), sum(40.0, 0), sum(3.0, 0)));
+    assert_eq!(both.last_week.known(), None);
+}
+
+#[test]
+fn a_spend_that_is_a_lower_bound_makes_its_forecast_one() {
+    let mut partial = figures(NOW, &[("vision", 12.0)]);
+    partial.add_unseen(1);
+    let found = report(vec![published(ONE, Some(partial)), published(OTHER, Some(figures(NOW, &[("nlp", 1.0)])))]);
     assert_eq!(
-        (over("2026-12-01T06:00:00Z").sums.spent, over("2026-11-30T23:45:00Z").sums.spent),
-        (sum(12.0, 0), sum(12.0, 0))
+        (found.sums.spent.to_string(), found.sums.forecast.to_string()),
+        ("at least $13.00".into(), "at least $100.00".into())
     );
-    assert_eq!(over("2026-11-29T12:00:00Z").sums.spent, sum(12.0, 1));
+    let team = |name: &str| found.teams.iter().find(|row| row.team == name).unwrap().sums;
+    assert_eq!(team("vision").forecast.to_string(), "at least $24.00");
+    // The other team may run in the region that was not seen.
+    assert_eq!(team("nlp").spent.to_string(), "at least $1.00");
+    // A ledger that was begun later lacks what ended before.
+    let late = AccountFigures { known_since: Some(at("2026-11-12T09:00:00Z")), ..figures(NOW, &[("vision", 12.0)]) };
+    let found = report(vec![published(ONE, Some(late))]);
+    assert_eq!(found.sums.spent.to_string(), "at least $12.00");
+    assert!(
+        render_organization_html(&found).contains("as of 2026-11-20 12:00 UTC, and known since 2026-11-12 09:00 UTC")
+    );
+    // Nothing known is no zero.
+    let nothing = AccountFigures { forecast_usd: Some(Amount::ZERO), ..figures(NOW, &[]) };
+    let mut unseen = nothing.clone();
+    unseen.add_unseen(1);
+    let sums = |figures: AccountFigures| report(vec![published(ONE, Some(figures))]).sums;
+    assert_eq!((sums(unseen.clone()).spent.known(), sums(unseen).forecast.known()), (None, None));
+    assert_eq!(sums(nothing).spent, sum(0.0, 0));
+    assert_eq!(report(Vec::new()).sums.spent.known(), None);
+}
+
+#[test]
+fn a_team_lacks_the_accounts_that_may_have_spent_on_it() {
+    let named = |account| published(account, Some(figures(NOW, &[("vision", 12.0)])));
+    let spent = |other: PublishedMonth| report(vec![named(ONE), other]).teams[0].sums.spent;
+    assert_eq!(spent(named(OTHER)), sum(24.0, 0));
+    assert_eq!(spent(published(OTHER, Some(figures(NOW, &[])))), sum(12.0, 0));
+    assert_eq!(spent(published(OTHER, None)), sum(12.0, 1));
+    let mut many = figures(NOW, &[]);
+    many.other_teams = Some(OtherTeams { teams: 7, figures: Figures { spent: sum(3.0, 0), ..Figures::default() } });
+    assert_eq!(spent(published(OTHER, Some(many))), sum(12.0, 1));
+    let shared = BudgetOfAccounts { budget: Amount::from_usd(150.0), accounts: BTreeSet::from([id(ONE), id(THIRD)]) };
+    let shared = BTreeMap::from([(TeamName::from("vision"), shared)]);
+    let report = OrganizationReport::new(&month(), at(NOW), vec![named(ONE)], [], &shared, Vec::new());
+    assert_eq!(report.teams[0].sums.spent, sum(12.0, 1));
 }
 
 #[test]
