@@ -216,7 +216,10 @@ impl<'t> Layers<'_, 't> {
         let is_alone = self.hub_lines.values.is_empty();
         let (counts, reason) = match (key_rule(path), hub) {
             (KeyRule::Account, _) => (true, IgnoreReason::HubDecides),
-            (KeyRule::HubOnly, hub) => (is_alone && hub.is_none(), IgnoreReason::HubDecides),
+            (KeyRule::HubOnly, hub) => {
+                let is_default = DEFAULTS.get(&key) == Some(own);
+                (hub.is_none() && (is_alone || is_default), IgnoreReason::HubDecides)
+            }
             (KeyRule::Hub, None) => (!has_section, IgnoreReason::HubDecides),
             (KeyRule::Hub, Some(_)) => (false, IgnoreReason::HubDecides),
             (KeyRule::Stricter(_), None) => (true, IgnoreReason::Looser),

@@ -158,7 +158,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_HUB_BUCKET is not UTF-8; CURFEW_ORGANIZATION_REPORT is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8; CURFEW_SCHEDULES is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_ACCOUNT_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_REPLY_URL is not UTF-8; CURFEW_HUB_BUCKET is not UTF-8; CURFEW_ORGANIZATION_REPORT is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8; CURFEW_ACCOUNT_METRICS is not UTF-8; CURFEW_SCHEDULES is not UTF-8; AWS_REGION is not set; set it, as Lambda does; CURFEW_REPLICA_BUCKET is not UTF-8; CURFEW_RESTORED is not UTF-8"),
         "{sentence}"
     );
 }

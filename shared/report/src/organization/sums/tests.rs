@@ -60,9 +60,13 @@ fn report(published: Vec<PublishedMonth>) -> OrganizationReport {
 
 #[test]
 fn a_team_is_summed_across_its_accounts() {
+    let reported = |account: &str, figures: AccountFigures| PublishedMonth {
+        daily: Some(figures.clone()),
+        ..published(account, Some(figures))
+    };
     let found = report(vec![
-        published(ONE, Some(figures(NOW, &[("vision", 12.0), ("nlp", 4.0)]))),
-        published(OTHER, Some(figures(NOW, &[("vision", 8.0)]))),
+        reported(ONE, figures(NOW, &[("vision", 12.0), ("nlp", 4.0)])),
+        reported(OTHER, figures(NOW, &[("vision", 8.0)])),
     ]);
     assert_eq!((found.sums.spent, found.sums.budget), (sum(24.0, 0), Some(Amount::from_usd(400.0))));
     let accounts: Vec<_> = found.accounts.iter().map(|row| (row.account.as_str(), row.sums.spent)).collect();
