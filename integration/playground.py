@@ -190,6 +190,9 @@ def schedules() -> dict[str, timedelta]:
         if not rates:
             continue  # people wake it
         [rate] = rates
+        if isinstance(rate, dict):
+            # In an account that is no hub.
+            _, _, rate = rate["Fn::If"]
         often = re.fullmatch(r"rate\((\d+) minutes?\)|cron\(\d+/(\d+) \* \* \* \? \*\)", rate)
         rarely = re.fullmatch(r"cron\(\d+ (\*|\d+) \* \* \? \*\)", rate)
         assert often or rarely, rate

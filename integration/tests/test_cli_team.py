@@ -34,7 +34,7 @@ def test_a_role_is_made_and_said(account: Account) -> None:
     profile = account.aws.client("iam").get_instance_profile(InstanceProfileName=VISION)["InstanceProfile"]
     assert (profile["Path"], [role["RoleName"] for role in profile["Roles"]]) == ("/curfew/", [VISION])
     assert stack(account, "curfew-team-vision") == {
-        "Team": "vision", "RoleName": VISION, "StateBucket": BUCKET, "Ssh": "yes", "ReadObjectArns": "", "ReadBucketArns": "", "ReadPrefixes": "",
+        "Team": "vision", "RoleName": VISION, "StateBucket": BUCKET, "ReplicaBucket": "", "Ssh": "yes", "ReadObjectArns": "", "ReadBucketArns": "", "ReadPrefixes": "",
         "PermissionsBoundaryArn": "", "RolePath": "/",
     }
 

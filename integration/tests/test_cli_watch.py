@@ -100,7 +100,7 @@ def test_a_frame_costs_next_to_nothing(watched: Watched) -> None:
         "ec2:DescribeInstances": 2,
         "ec2:DescribeInstanceTypes": 1,
         # Configuration, prices, two budgets, four records, activity, notices, state and heartbeat.
-        "s3:GetObject": 12,
+        "s3:GetObject": 14,
         # Whether somebody reads what is announced to each team.
         "sns:ListSubscriptionsByTopic": 1,
         "sns:GetSubscriptionAttributes": 1,

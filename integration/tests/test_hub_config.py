@@ -243,7 +243,7 @@ def test_the_copy_in_a_named_bucket_counts_and_changes_are_those_in_force(accoun
 def test_a_hubs_document_is_checked_before_it_is_put_there(tmp_path: Path) -> None:
     file = tmp_path / "hub.toml"
     file.write_text(f'mode = "enforce"\n[accounts."{THIS}"]\ndecides = ["idle"]\n')
-    assert curfew({}, "config", "check", "--hub", str(file)).fine().out == f"{file} is legal\n"
+    assert curfew({}, "config", "check", "--hub", str(file)).fine().out.endswith(f"\n{file} is legal\n")
     assert curfew({}, "config", "check", str(file)).code == 1
     file.write_text('mode = "destroy"\n[prices.discount_percent]\nP5 = 200\n[accounts.research]\n')
     assert curfew({}, "config", "check", "--hub", str(file)).out.count(": key `") == 3

@@ -233,7 +233,7 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
     }
     metrics = {"CURFEW_ACCOUNT_METRICS": {"Ref": "AccountMetrics"}}
     reports = {"CURFEW_ORGANIZATION_REPORT": {"Fn::If": ["ReportsOrganization", "yes", "no"]}}
-    assert template()["Resources"]["EnforceBudgets"]["Properties"]["Environment"] == {"Variables": metrics}
+    assert template()["Resources"]["EnforceBudgets"]["Properties"]["Environment"] == {"Variables": {**metrics, **reports}}
     assert template()["Resources"]["SendReport"]["Properties"]["Environment"] == {"Variables": {**metrics, **reports}}
     assert fixed_environment() == {"MALLOC_TRIM_THRESHOLD_": "1048576"}
 

@@ -88,7 +88,10 @@ impl Store {
         let Some(hub) = &self.hub_config else { return Ok(None) };
         let (own, copy) = Box::pin(join(self.read_own_config(), self.read_hub_copy())).await;
         let copy = match copy {
-            Ok(None) if !hub.is_certain => return Ok(None),
+            Ok(None) if !hub.is_certain => {
+                own?;
+                return Ok(None);
+            }
             Ok(copy) => copy,
             Err(error) if !hub.is_certain => {
                 let problem = format!("it is unknown whether the account has a hub: {error}");

@@ -117,7 +117,8 @@ fn heartbeat_loss(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Opti
         return None;
     }
     // After a takeover an earlier machine may have had the same number of an attempt.
-    match facts.heartbeat?.filter(|beat| *beat >= placed.launched_at) {
+    let is_its = |beat: &Timestamp| facts.takeover.is_none() || *beat >= placed.launched_at;
+    match facts.heartbeat?.filter(is_its) {
         None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
         Some(beat) => (now.duration_since(beat) >= HEARTBEAT_TIMEOUT).then_some(LossReason::HeartbeatStopped),
     }
