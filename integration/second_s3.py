@@ -68,6 +68,13 @@ class BesideS3:
         except self._s3.exceptions.NoSuchKey:
             return None
 
+    def keys(self, bucket: str, prefix: str = "") -> list[str]:
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [one["Key"] for page in pages for one in page.get("Contents", [])]
+
+    def put(self, bucket: str, key: str, body: bytes) -> None:
+        self._s3.put_object(Bucket=bucket, Key=key, Body=body)
+
     def environment(self, region: str = REGION) -> dict[str, str]:
         # "Service-specific endpoints" (AWS SDKs and Tools reference guide).
         # Its identity is no temporary one, and a token that it did not give is refused.

@@ -406,14 +406,10 @@ def stored_object(bucket: str, key: str) -> bytes | None:
     return newest.value if isinstance(newest, FakeKey) else None
 
 
-def has_bucket(bucket: str) -> bool:
-    """Whether Moto, in this process, has it. It may be in another S3 beside it."""
-    return bucket in s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets
-
-
 def stored_keys(bucket: str, prefix: str) -> list[str]:
     """The keys of all objects below a prefix, sorted. Not a call of S3, and not counted."""
-    newest = list(s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket].keys.items())
+    found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.get(bucket)
+    newest = list(found.keys.items()) if found is not None else []
     return sorted(key for key, one in newest if key.startswith(prefix) and isinstance(one, FakeKey))
 
 
