@@ -233,8 +233,8 @@ fn a_heartbeat_from_before_the_launch_is_of_another_machine() {
     let launched = running().job(|job| {
         job.phase = Phase::Running(JobMachine { launched_at: noon_plus(50 * MINUTE), ..placed("i-1", 1) });
     });
-    check_nothing(launched.clone().heartbeat_at(20 * MINUTE));
-    let late = launched.heartbeat_at(20 * MINUTE).at_time(65 * MINUTE);
+    let late = taken(launched).heartbeat_at(20 * MINUTE).at_time(TAKEN_OVER + MACHINES_MOVE_IN.as_secs());
+    let late = late.facts(|facts| facts.newer = NewerMachines::None);
     check(late, "interrupted i-1 NoHeartbeat: note ended i-1, terminate i-1");
 }
 
