@@ -56,8 +56,7 @@ def test_the_first_run_of_a_day_sends_the_digest_and_each_renews_the_page(sender
 
 def test_each_run_replaces_the_charges_of_the_month_for_athena(sender: ReportAccount) -> None:
     sender.configure(account={"name": "research"})
-    sender.tick()
-    [month] = {ledger.split("/")[1] for ledger in sender.keys("ledger/")}
+    month = f"{moment(sender.tick().response['at']):%Y-%m}"
     [key] = sender.keys("exports/")
     assert key == f"exports/{month}/curfew-focus.csv"
     stored = sender.aws.client("s3").get_object(Bucket=BUCKET, Key=key)
