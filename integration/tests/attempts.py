@@ -211,13 +211,14 @@ class Machine:
         return bool(int(caught, 16) >> (number - 1) & 1)
 
     def pull_the_plug(self) -> None:
-        """Nothing of it runs any more, all at once."""
-        everything = [self.process.pid, *_descendants(self.process.pid)]
+        """Nothing of it runs any more, all at once: each stands still before its children are looked for, lest it starts one meanwhile."""
+        everything: list[int] = []
+        while begun := [each for each in (self.process.pid, *_descendants(self.process.pid)) if each not in everything]:
+            for process in begun:
+                _stand_still(process)
+            everything += begun
         for process in everything:
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            _signal(process, signal.SIGKILL)
         self.process.wait()
 
     def ends(self, seconds: float = TIMEOUT_SECONDS) -> str:
@@ -254,6 +255,26 @@ def is_taken_back(machine: Machine) -> None:
     """AWS warns it, and it ends."""
     machine.metadata.warn(NOTICE_SECONDS)
     machine.ends()
+
+
+def _signal(process: int, number: signal.Signals) -> None:
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+
+
+def _stand_still(process: int) -> None:
+    """Returns once it has stopped, or has ended (proc_pid_stat(5), state)."""
+    _signal(process, signal.SIGSTOP)
+    while True:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state in "TtZX":
+            return
+        time.sleep(0.001)
 
 
 def _descendants(of: int) -> list[int]:
