@@ -123,7 +123,7 @@ impl Fence {
         Ok(self.swap_if(|before| Some(self.changed(before, &change))).await?.unwrap_or_default())
     }
 
-    /// The same in the bucket that has what the change names; `None`, and nothing is written, if the attempt has moved since `had_moved` was read.
+    /// Swaps in the bucket that has what the change names; `None`, and nothing is written, if the attempt has moved since `had_moved` was read.
     pub(crate) async fn swap_unless_moved(
         &self,
         had_moved: bool,

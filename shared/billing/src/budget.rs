@@ -324,7 +324,7 @@ impl Budget {
     /// Spend of other accounts that counts for the budget; nothing if they do not share it.
     #[must_use]
     pub fn counted_others(&self) -> Amount {
-        self.shared.as_ref().map(SharedBudget::counted_others).unwrap_or_default()
+        SharedBudget::others_of(self.shared.as_ref())
     }
 
     /// Spend that the budget is compared with: this account's, and that of others which share it.

@@ -118,13 +118,13 @@ pub struct BudgetsObservation {
     pub gaps: Vec<Gap>,
     /// The notifications of earlier beats, all in the log of the home region.
     pub recalled: RecalledLogs,
-    /// How much of the account the beat saw.
+    /// Coverage of the account by the beat.
     coverage: BeatCoverage,
     /// Metrics of the account; none where the deployment asks for none.
     pub metrics: AccountMetrics,
 }
 
-/// How much of an account a beat saw.
+/// Coverage of an account by a beat.
 struct BeatCoverage {
     /// Number of regions that it saw, completely or in part.
     seen_regions: usize,

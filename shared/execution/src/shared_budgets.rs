@@ -49,7 +49,7 @@ pub(crate) async fn read_shared_budgets(
     Observed { items, gaps }
 }
 
-/// In the account of the hub: sums what the accounts of each shared budget have published, and writes each of them its sums. What one of them has
+/// Sums, in the account of the hub, what the accounts of each shared budget have published, and writes each of them its sums. What one of them has
 /// published that does not count makes its own share unknown.
 pub(crate) async fn sum_shared_budgets(
     run: &Run<'_, impl Cloud, impl Documents>,

@@ -6,7 +6,7 @@ use model::fault::one_line;
 use model::foreign_text::without_links;
 use model::money::{Amount, usd};
 
-use crate::sums::{NO_AUDIT_RECORDS, above_budget, describe_late_ledger, in_parentheses};
+use crate::sums::{NO_AUDIT_RECORDS, describe_late_ledger, in_parentheses};
 use crate::{MonthReport, NextMonth, TeamRow, WasteRow};
 
 /// Teams and resources that are named.
@@ -84,14 +84,12 @@ fn write_spend(text: &mut String, report: &MonthReport) {
         text.push_str(": no ledger of the month could be read.");
         return;
     }
-    if let Some((budget, percent)) =
-        money.budget.and_then(|budget| Some((budget, (money.spent.known()? + money.others()).percent_of(budget)?)))
-    {
+    if let Some((budget, percent)) = money.percent_of_budget() {
         let _ = write!(text, ", {percent} % of {budget}");
     }
     if let Some(forecast) = money.forecast {
         let _ = write!(text, "; {}{forecast} expected by its end", money.at_least());
-        if let Some(above) = above_budget(forecast + money.others(), money.budget) {
+        if let Some(above) = money.above_budget(forecast) {
             let _ = write!(text, ", {above} above the budget");
         }
     }

@@ -417,21 +417,27 @@ fn team_rows(
 }
 
 impl Headline {
-    /// Spend of other accounts that counts for the budget.
-    pub(crate) fn others(&self) -> Amount {
-        self.shared.as_ref().map(SharedBudget::counted_others).unwrap_or_default()
+    /// The part of a sum above the budget, with the spend of other accounts that counts for it.
+    pub(crate) fn above_budget(&self, sum: Amount) -> Option<Amount> {
+        above_budget(sum + SharedBudget::others_of(self.shared.as_ref()), self.budget)
+    }
+
+    /// The part of the known spend above the budget, likewise.
+    pub(crate) fn spent_above_budget(&self) -> Option<Amount> {
+        self.above_budget(self.spent.known().unwrap_or_default())
+    }
+
+    /// The budget, and the known spend as a percentage of it, likewise.
+    pub(crate) fn percent_of_budget(&self) -> Option<(Amount, u64)> {
+        let (budget, spent) = (self.budget?, self.spent.known()?);
+        Some((budget, (spent + SharedBudget::others_of(self.shared.as_ref())).percent_of(budget)?))
     }
 }
 
 impl TeamRow {
-    /// Spend of other accounts that counts for the budget.
-    pub(crate) fn others(&self) -> Amount {
-        self.shared.as_ref().map(SharedBudget::counted_others).unwrap_or_default()
-    }
-
     /// The part of the forecast above the budget, with the spend of other accounts that counts for it.
     pub(crate) fn forecast_above_budget(&self) -> Option<Amount> {
-        above_budget(self.forecast? + self.others(), self.budget)
+        above_budget(self.forecast? + SharedBudget::others_of(self.shared.as_ref()), self.budget)
     }
 }
 

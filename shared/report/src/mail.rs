@@ -12,7 +12,7 @@ use model::money::{Amount, Rate};
 use model::notification_log::NO_TEAM as UNTAGGED;
 use recommend::usage::UsageFinding;
 
-use crate::sums::{NO_AUDIT_RECORDS, above_budget, describe_late_ledger, in_parentheses};
+use crate::sums::{NO_AUDIT_RECORDS, describe_late_ledger, in_parentheses};
 use crate::{MonthReport, NO_TEAM, NextMonth, SavingRow, TeamRow, WasteRow, digest, render_html};
 
 /// Rows of a table. The page has the others.
@@ -153,7 +153,7 @@ fn monthly(rate: Rate) -> String {
 fn figures(report: &MonthReport) -> Vec<MailRow> {
     let money = &report.headline;
     let mut rows = vec![if report.has_ledger {
-        let above = above_budget(money.spent.known().unwrap_or_default() + money.others(), money.budget);
+        let above = money.spent_above_budget();
         let name = format!("Spent{}", in_parentheses(&money.spent_omissions()));
         MailRow::new(name, money.spent).alarming_if(above.is_some())
     } else {
@@ -162,7 +162,7 @@ fn figures(report: &MonthReport) -> Vec<MailRow> {
     let shared = money.shared.as_ref().map(|shared| format!(": {}", shared.describe())).unwrap_or_default();
     rows.extend(money.budget.map(|budget| MailRow::new(format!("Budget{shared}"), budget)));
     rows.extend(money.forecast.map(|forecast| {
-        let above = above_budget(forecast + money.others(), money.budget);
+        let above = money.above_budget(forecast);
         let words = above.map(|above| format!(": {above} above the budget")).unwrap_or_default();
         let name = format!("Expected by the end of the month{words}");
         MailRow::new(name, format!("{}{forecast}", money.at_least())).alarming_if(above.is_some())

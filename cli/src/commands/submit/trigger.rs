@@ -24,7 +24,7 @@ pub(in crate::commands) struct ScheduleTerms {
     pub(in crate::commands) max_at_once: Option<u32>,
 }
 
-/// What a document says, or every mistake in it.
+/// Content of a document, or every mistake in it.
 type Judged<T> = Result<T, Vec<SpecMistake>>;
 
 /// A legal document that makes jobs later.

@@ -63,11 +63,11 @@ pub struct AccountShare {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareProblem {
-    /// It has published nothing about this month.
+    /// No figures of this month are published.
     Unpublished,
     /// Its document does not count, or cannot be read.
     Refused,
-    /// It has so many teams that it names only the dearest, and this one is not among them.
+    /// The account has so many teams that it names only the dearest, and this one is not among them.
     Unnamed,
 }
 
@@ -143,7 +143,13 @@ impl SharedBudget {
         }
     }
 
-    /// Which spend counts, and why, in one sentence.
+    /// Spend of the other accounts that counts for a budget; nothing if no others share it.
+    #[must_use]
+    pub fn others_of(shared: Option<&Self>) -> Amount {
+        shared.map(Self::counted_others).unwrap_or_default()
+    }
+
+    /// The spend that counts, and the reason, in one sentence.
     #[must_use]
     pub fn describe(&self) -> String {
         let Self { accounts, others, .. } = self;

@@ -254,7 +254,7 @@ fn a_gang_of_two_lives_and_ends_as_a_whole() {
     assert!(tally.succeeded > 0 && tally.interrupted > 0 && tally.silent > 0 && tally.failed > 0, "{tally:?}");
 }
 
-/// What the copy has is older than what runs: no job runs twice for long, or is forgotten, and no money stays reserved.
+/// A copy is older than what runs: no job runs twice for long, or is forgotten, and no money stays reserved.
 #[test]
 fn a_stack_that_takes_over_keeps_what_runs() {
     let (from, to): (Timestamp, Timestamp) =

@@ -139,7 +139,7 @@ pub(crate) struct JobsWorld {
     pub(crate) config: Config,
     pub(crate) machines: Vec<SimulatedMachine>,
     pub(crate) states: BTreeMap<JobId, Stored<Job>>,
-    /// The same a tick ago: so old a copy of the bucket may be.
+    /// The world a tick ago: so old a copy of the bucket may be.
     older_states: BTreeMap<JobId, Stored<Job>>,
     /// `true` if another stack takes the bucket over from a copy, now and then.
     pub(crate) is_taken_over: bool,

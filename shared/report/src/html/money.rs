@@ -5,7 +5,7 @@ use model::money::Amount;
 
 use super::plain;
 use super::sections::{length, monthly, omitted, optional};
-use crate::sums::{NO_AUDIT_RECORDS, above_budget};
+use crate::sums::NO_AUDIT_RECORDS;
 use crate::{MonthReport, ROWS_MAX, TeamRow};
 
 fn notes(omissions: &[String]) -> Markup {
@@ -22,7 +22,7 @@ pub(super) fn headline(report: &MonthReport) -> Markup {
                     @if let Some(previous) = money.past.previous_week { small { (previous) " in the 7 days before" } } } }
             }
             @if let Some(forecast) = money.forecast { div { dt { "Expected by the end of the month" } dd {
-                (money.at_least()) (forecast) (above(forecast + money.others(), money.budget)) } } }
+                (money.at_least()) (forecast) (above(money.above_budget(forecast))) } } }
             div { dt { "Saved by Curfew" }
                 @if report.has_audit_records { dd { (money.saved) (notes(&money.saved_omissions())) } }
                 @else { dd { "unknown" small { (NO_AUDIT_RECORDS) } } } }
@@ -39,12 +39,11 @@ fn spent(report: &MonthReport) -> Markup {
     if !report.has_ledger {
         return html! { dd { "unknown" small { "No ledger of this month could be read." } } };
     }
-    let budget =
-        money.budget.and_then(|budget| Some((budget, (money.spent.known()? + money.others()).percent_of(budget)?)));
+    let budget = money.percent_of_budget();
     let until = if report.is_over { "" } else { " by the same day" };
     html! { dd { (money.spent) (notes(&money.spent_omissions()))
     @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } }
-    (above(money.spent.known().unwrap_or_default() + money.others(), money.budget))
+    (above(money.spent_above_budget()))
     @if let Some(shared) = &money.shared { small { (shared.describe()) } }
     @if let Some(spend) = money.past.previous_month { small { (spend) " in the month before" (until) } } } }
 }
@@ -54,8 +53,8 @@ fn unpriced_waste(report: &MonthReport) -> Vec<String> {
     (unpriced > 0).then(|| format!("not counted: {unpriced} without a known price")).into_iter().collect()
 }
 
-fn above(sum: Amount, budget: Option<Amount>) -> Markup {
-    html! { @if let Some(above) = above_budget(sum, budget) { small.alarm { (above) " above the budget" } } }
+fn above(above: Option<Amount>) -> Markup {
+    html! { @if let Some(above) = above { small.alarm { (above) " above the budget" } } }
 }
 
 pub(super) fn teams(report: &MonthReport) -> Markup {

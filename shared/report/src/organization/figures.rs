@@ -79,7 +79,7 @@ pub struct AccountFigures {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_since: Option<Timestamp>,
     /// `true` if the month is over where the account is, and its end is known.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
     /// `CURFEW_MODE` of the account.
     #[serde(default)]
@@ -113,11 +113,6 @@ pub struct OtherTeams {
     pub teams: u64,
     #[serde(flatten)]
     pub figures: Figures,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// A beat of `enforce-budgets`, as it is published.

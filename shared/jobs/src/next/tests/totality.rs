@@ -115,7 +115,7 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
     ])
 }
 
-/// What is found is judged by the state, so a machine is of the attempt that follows.
+/// The state judges what is found, so a machine is of the attempt that follows.
 fn any_takeover() -> impl Strategy<Value = (Option<Takeover>, NewerMachines)> {
     let takeover = any_moment().prop_map(|since| Takeover { term: 2, since, region_before: None });
     let newer = |moment| {

@@ -82,9 +82,9 @@ fn each_account_gets_the_budgets_that_it_shares() {
     assert_eq!((total(&found, OWN, "vision"), total(&found, OWN, "nlp")), (sum(15.0, 0), sum(3.0, 0)));
     let document = &found[&account(OWN)];
     assert_eq!((document.month.as_str(), document.made_at), ("2026-11", time(NOW)));
-    let of_vision = &document.teams[1];
-    assert_eq!(of_vision.shares.iter().map(|share| share.account.as_str()).collect::<Vec<_>>(), [OWN, OTHER, LIAR]);
-    assert!(of_vision.shares.iter().all(|share| share.seconds_old == Some(0) && share.as_of == Some(time(NOW))));
+    let vision = &document.teams[1];
+    assert_eq!(vision.shares.iter().map(|share| share.account.as_str()).collect::<Vec<_>>(), [OWN, OTHER, LIAR]);
+    assert!(vision.shares.iter().all(|share| share.seconds_old == Some(0) && share.as_of == Some(time(NOW))));
     let stored = BudgetSums::key(&account(OWN), "2026-11");
     assert_eq!(stored, "sums/111122223333/2026-11.json");
 }
