@@ -97,7 +97,8 @@ async fn read_figures(
     figures.checked(month, now).map(Some).map_err(refused)
 }
 
-/// Writes the page and the files, unless it is unknown which accounts there are. `is_first` on the first run of the day, which also sends the digest and the mail. Returns what failed.
+/// Writes the page and the files, unless it is unknown which accounts there are. `is_first` on the first run of the day, which also sends the
+/// digest and the mail. Returns what failed.
 pub(crate) async fn send(
     run: &Run<'_, impl ReportCloud, impl Documents + ReportDocuments>,
     hub: &impl HubDocuments,

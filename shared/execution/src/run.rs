@@ -372,19 +372,19 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
 
 /// The gap of a hub's configuration that is old or unknown. Of a copy that was not made yet, its reader alone notifies.
 pub(crate) fn hub_gap(hub: &HubStatus, home: &Region, function: &str) -> Option<Gap> {
-    let problem = hub.problem()?;
-    if function == HUB_READER {
-        return Some(Gap::new(home, "s3:GetObject", problem, GapKind::Hub));
-    }
-    tracing::warn!("{problem}");
-    None
+    gap_of_one(hub.problem(), (function, HUB_READER), home, GapKind::Hub)
 }
 
-/// The gap of a stack whose standing people have to know. One function notifies of it.
+/// The gap of a stack whose standing people have to know.
 pub(crate) fn home_gap(status: &HomeStatus, home: &Region, function: &str) -> Option<Gap> {
-    let problem = status.problem.as_deref()?;
-    if function == HOME_WRITER {
-        return Some(Gap::new(home, "s3:GetObject", problem, GapKind::Home));
+    gap_of_one(status.problem.as_deref(), (function, HOME_WRITER), home, GapKind::Home)
+}
+
+/// The gap of a problem that each function sees, and one of them, `notifier`, notifies people of.
+fn gap_of_one(problem: Option<&str>, (function, notifier): (&str, &str), home: &Region, kind: GapKind) -> Option<Gap> {
+    let problem = problem?;
+    if function == notifier {
+        return Some(Gap::new(home, "s3:GetObject", problem, kind));
     }
     tracing::warn!("{problem}");
     None

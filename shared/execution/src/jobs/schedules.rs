@@ -13,7 +13,6 @@ use model::id::TeamName;
 use ports::{JobCloud, StoreError};
 
 use super::inbox::{check_keys, describe_mistakes, too_large};
-use super::triggers::headline_object;
 use super::{JobRunDocuments, JobsRun};
 
 impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
@@ -145,12 +144,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             schedule.max_at_once(),
         );
         let sentence = "{} skipped a moment";
-        self.notify(self.daily_notification(
-            one.team.as_ref(),
-            headline_object(one),
-            ("skipped", String::new()),
-            (sentence, text),
-        ));
+        self.notify_of_maker(one, ("skipped", String::new()), (sentence, text));
     }
 
     fn notify_of_missed(&self, one: &TriggerObject, MissedMoments { first, last, count, reason }: MissedMoments) {
@@ -169,12 +163,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
         };
         let text = format!("The schedule s3://{}/{} missed {moments}: {why}", self.run.store.bucket_name(), one.key);
         let sentence = "{} missed moments";
-        self.notify(self.daily_notification(
-            one.team.as_ref(),
-            headline_object(one),
-            ("missed", what),
-            (sentence, text),
-        ));
+        self.notify_of_maker(one, ("missed", what), (sentence, text));
     }
 
     fn notify_of_expiry(&self, one: &TriggerObject, at: Timestamp) {
@@ -186,6 +175,6 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             at.strftime("%Y-%m-%d %H:%M UTC"),
         );
         let (sentence, what) = ("The working directory of {} expires soon", ("workdir", at.to_string()));
-        self.notify(self.daily_notification(one.team.as_ref(), headline_object(one), what, (sentence, text)));
+        self.notify_of_maker(one, what, (sentence, text));
     }
 }

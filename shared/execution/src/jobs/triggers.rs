@@ -216,20 +216,12 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
     /// `what`: another one is notified at once, the same once a day.
     pub(super) fn notify_of_trouble(&self, one: &TriggerObject, what: String, problem: &str) {
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
-        let (text, sentence) = if one.is_schedule {
-            let text = format!("The schedule {address} makes no jobs: {problem}. Moments until then make no job.");
-            (text, "Curfew rejects {}")
+        let text = if one.is_schedule {
+            format!("The schedule {address} makes no jobs: {problem}. Moments until then make no job.")
         } else {
-            let text =
-                format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.");
-            (text, "Curfew rejects {}")
+            format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.")
         };
-        self.notify(self.daily_notification(
-            one.team.as_ref(),
-            headline_object(one),
-            ("trigger", what),
-            (sentence, text),
-        ));
+        self.notify_of_maker(one, ("trigger", what), ("Curfew rejects {}", text));
     }
 
     fn notify_of_lost_state(&self, one: &TriggerObject, damage: &StoreError) {
@@ -242,12 +234,7 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             one.key,
         );
         let sentence = "Curfew began the state of {} anew";
-        self.notify(self.daily_notification(
-            one.team.as_ref(),
-            headline_object(one),
-            ("state", String::new()),
-            (sentence, text),
-        ));
+        self.notify_of_maker(one, ("state", String::new()), (sentence, text));
     }
 
     fn notify_of_cut_off(&self, folders: &[(Option<TeamName>, String)]) {
@@ -281,16 +268,17 @@ impl<C: JobCloud, D: JobRunDocuments> JobsRun<'_, C, D> {
             trigger.max_per_day()
         );
         let sentence = "{} made as many jobs today as allowed";
-        self.notify(self.daily_notification(
-            one.team.as_ref(),
-            headline_object(one),
-            ("max_per_day", String::new()),
-            (sentence, text),
-        ));
+        self.notify_of_maker(one, ("max_per_day", String::new()), (sentence, text));
     }
-}
 
-/// The object of a notification, and its name.
-pub(super) fn headline_object(one: &TriggerObject) -> (HeadlineObject, &str) {
-    (if one.is_schedule { HeadlineObject::Schedule } else { HeadlineObject::Trigger }, &one.key)
+    /// Notifies the team of a trigger or a schedule, once a day of each topic.
+    pub(super) fn notify_of_maker(
+        &self,
+        one: &TriggerObject,
+        (topic, what): (&str, String),
+        words: (&'static str, String),
+    ) {
+        let object = if one.is_schedule { HeadlineObject::Schedule } else { HeadlineObject::Trigger };
+        self.notify(self.daily_notification(one.team.as_ref(), (object, &one.key), (topic, what), words));
+    }
 }
