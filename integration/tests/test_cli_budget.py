@@ -58,7 +58,7 @@ def test_every_budget_the_nearest_to_its_end_first(account: Account) -> None:
     write(account, "untagged", budget_usd=None, spent_usd=12, forecast_usd=None)
     account.aws.clear_calls()
     said = budget(account).fine()
-    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 7 + ["s3:ListObjectsV2"]
+    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject"] * 6 + ["s3:ListObjectsV2"]
     assert said.out.startswith(f"{month()}\n")
     heading, *lines = rows(said)
     assert heading.split() == ["team", "budget", "spent", "%", "forecast", "verdict", "reserved", "as", "of"]

@@ -89,7 +89,7 @@ def test_one_frame_in_a_pipe(watched: Watched) -> None:
 
 
 def test_a_frame_costs_next_to_nothing(watched: Watched) -> None:
-    """Eleven objects, a few lists, one look at each region, and not one metric."""
+    """Thirteen objects, a few lists, one look at each region, and not one metric."""
     watch(watched, "--once").fine()
     counts = Counter(call["action"] for call in watched.aws.calls())
     lists = counts.pop("s3:ListObjectsV2")
@@ -99,8 +99,8 @@ def test_a_frame_costs_next_to_nothing(watched: Watched) -> None:
         "ec2:DescribeRegions": 1,
         "ec2:DescribeInstances": 2,
         "ec2:DescribeInstanceTypes": 1,
-        # Configuration, prices, two budgets, four records, activity, notices, state and heartbeat.
-        "s3:GetObject": 14,
+        # Configuration, the copy of a hub's, prices, two budgets, four records, activity, notices, state and heartbeat.
+        "s3:GetObject": 13,
         # Whether somebody reads what is announced to each team.
         "sns:ListSubscriptionsByTopic": 1,
         "sns:GetSubscriptionAttributes": 1,

@@ -9,7 +9,8 @@ use aws_config::SdkConfig;
 use futures::future::{join, join3};
 use jiff::Timestamp;
 use model::config::{
-    BYTES_MAX, Config, ConfigInForce, HUB_COPY_KEY, HubAnswer, HubConfig, HubCopy, HubDocument, HubStatus, KEY, Overlay,
+    BYTES_MAX, Config, ConfigError, ConfigInForce, HUB_COPY_KEY, HubAnswer, HubConfig, HubCopy, HubDocument, HubStatus,
+    KEY, Overlay,
 };
 
 use crate::bucket::WriteCondition;
@@ -44,6 +45,14 @@ pub(crate) struct HubConfigAccess {
 pub struct ConfigWithHub {
     pub overlay: Overlay,
     pub hub: HubStatus,
+}
+
+/// The hub's configuration for this account, as far as it is known.
+#[derive(Debug, Clone)]
+pub struct HubLayer {
+    document: HubDocument,
+    /// The id of this account; empty if unknown.
+    account: String,
 }
 
 impl Store {
@@ -86,53 +95,48 @@ impl Store {
     /// If the account's own document was refused, or could not be read.
     pub async fn read_config_with_hub(&self) -> Result<Option<ConfigWithHub>, ConfigLoadError> {
         let Some(hub) = &self.hub_config else { return Ok(None) };
-        let (own, copy) = Box::pin(join(self.read_own_config(), self.read_hub_copy())).await;
-        let copy = match copy {
-            Ok(None) if !hub.is_certain => {
-                own?;
-                return Ok(None);
-            }
-            Ok(copy) => copy,
-            Err(error) if !hub.is_certain => {
-                let problem = format!("it is unknown whether the account has a hub: {error}");
-                return Self::combine(hub, &own?, None, HubDocument::Unknown(problem)).map(Some);
-            }
-            Err(_) => None,
-        };
-        let (document, account) = hub.document(copy);
-        Self::combine(hub, &own?, account, document).map(Some)
+        let (own, layer) = self.read_own_and_layer(hub).await?;
+        let own = own.map_or_else(String::new, |(_, text)| text);
+        layer.map(|layer| layer.combine(&own)).transpose().map_err(ConfigLoadError::Refused)
     }
 
-    /// The configuration that would be in force with this document of the account, by the copy of the hub's; `None` if the account has no hub, or
-    /// the document is refused.
+    /// What the copy of the hub's configuration adds to a document of the account; `None` if the account has no hub, as far as is known.
     ///
     /// # Errors
     /// If the copy could not be read.
-    pub async fn config_with_hub(&self, own: &str) -> Result<Option<ConfigWithHub>, StoreError> {
+    pub async fn read_hub_layer(&self) -> Result<Option<HubLayer>, StoreError> {
         let Some(hub) = &self.hub_config else { return Ok(None) };
-        let copy = self.read_hub_copy().await?;
-        if copy.is_none() && !hub.is_certain {
-            return Ok(None);
+        Ok(hub.layer(Ok(self.read_hub_copy().await?)))
+    }
+
+    /// The account's own document, and what the copy of the hub's adds to it.
+    async fn read_own_and_layer(
+        &self,
+        hub: &HubConfigAccess,
+    ) -> Result<(Option<(Config, String)>, Option<HubLayer>), ConfigLoadError> {
+        let (own, copy) = Box::pin(join(self.read_config_document(), self.read_hub_copy())).await;
+        Ok((own?, hub.layer(copy)))
+    }
+
+    /// The configuration in force, by the copy alone.
+    pub(crate) async fn read_in_force_by_copy(&self) -> Result<ConfigInForce, ConfigLoadError> {
+        let (own, layer) = match &self.hub_config {
+            Some(hub) => self.read_own_and_layer(hub).await?,
+            None => (self.read_config_document().await?, None),
+        };
+        let (config, text) = own.unwrap_or_default();
+        match layer {
+            Some(layer) => layer.combine(&text).map(ConfigInForce::from).map_err(ConfigLoadError::Refused),
+            None => Ok(config.into()),
         }
-        let (document, account) = hub.document(copy);
-        Ok(Self::combine(hub, own, account, document).ok())
     }
 
     pub(crate) async fn read_in_force(&self, now: Timestamp) -> Result<ConfigInForce, ConfigLoadError> {
-        let Some(hub) = &self.hub_config else {
-            let own = self.read_config_document().await?;
-            return Ok(own.map_or_else(Config::default, |(config, _)| config).into());
-        };
-        let Some((name, bucket)) = hub.name.as_deref().zip(hub.bucket.as_ref()) else {
-            if let Some(combined) = self.read_config_with_hub().await? {
-                return Ok(combined.into());
-            }
-            let own = self.read_config_document().await?;
-            return Ok(own.map_or_else(Config::default, |(config, _)| config).into());
-        };
-        let reads = join3(self.read_own_config(), Box::pin(ask(bucket)), self.read_hub_copy());
+        let asked = self.hub_config.as_ref().and_then(|hub| Some((hub, hub.name.as_deref()?, hub.bucket.as_ref()?)));
+        let Some((hub, name, bucket)) = asked else { return self.read_in_force_by_copy().await };
+        let reads = join3(self.read_config_document(), Box::pin(ask(bucket)), self.read_hub_copy());
         let (own, answer, copy) = Box::pin(reads).await;
-        let own = own?;
+        let own = own?.map_or_else(String::new, |(_, text)| text);
         let answer = match (answer, &copy) {
             // There may be a copy all the same, which counts on.
             (HubAnswer::Absent, Err(error)) => HubAnswer::Failed(error.to_string()),
@@ -148,30 +152,8 @@ impl Store {
                 *problem = Some(format!("the copy of the hub's configuration could not be kept: {error}"));
             }
         }
-        Self::combine(hub, &own, None, document).map(ConfigInForce::from)
-    }
-
-    /// `account` is the one that the copy names.
-    fn combine(
-        hub: &HubConfigAccess,
-        own: &str,
-        account: Option<String>,
-        document: HubDocument,
-    ) -> Result<ConfigWithHub, ConfigLoadError> {
-        let account = hub.account.clone().or(account).unwrap_or_default();
-        let (text, status) = match document {
-            HubDocument::Known { document, read_at, problem, .. } => (document, HubStatus::Known { read_at, problem }),
-            HubDocument::Unknown(reason) => (String::new(), HubStatus::Unknown(reason)),
-        };
-        // It was legal a moment ago.
-        let lines = HubConfig::read(&text).map_err(ConfigLoadError::Refused)?;
-        let overlay = Overlay::new(&lines, &account, own).map_err(ConfigLoadError::Refused)?;
-        Ok(ConfigWithHub { overlay, hub: status })
-    }
-
-    /// The account's own document; empty if there is none.
-    async fn read_own_config(&self) -> Result<String, ConfigLoadError> {
-        Ok(self.read_config_document().await?.map_or_else(String::new, |(_, text)| text))
+        let layer = HubLayer { document, account: hub.account.clone().unwrap_or_default() };
+        layer.combine(&own).map(ConfigInForce::from).map_err(ConfigLoadError::Refused)
     }
 
     async fn read_hub_copy(&self) -> Result<Option<HubCopy>, StoreError> {
@@ -183,15 +165,44 @@ impl Store {
 }
 
 impl HubConfigAccess {
-    /// The document that counts by the copy, and the account that the copy names.
-    fn document(&self, copy: Option<HubCopy>) -> (HubDocument, Option<String>) {
-        let account = copy.as_ref().and_then(|copy| copy.account.clone());
-        if copy.is_some() && self.account.is_none() && account.is_none() {
+    /// The layer by the copy; `None` if there is no hub, as far as is known.
+    fn layer(&self, copy: Result<Option<HubCopy>, StoreError>) -> Option<HubLayer> {
+        let copy = match copy {
+            Ok(None) if !self.is_certain => return None,
+            Ok(copy) => copy,
+            Err(error) if !self.is_certain => {
+                let problem = format!("it is unknown whether the account has a hub: {error}");
+                let account = self.account.clone().unwrap_or_default();
+                return Some(HubLayer { document: HubDocument::Unknown(problem), account });
+            }
+            Err(_) => None,
+        };
+        let account = self.account.clone().or_else(|| copy.as_ref()?.account.clone());
+        if copy.is_some() && account.is_none() {
             let problem = "the hub may have lines for this account alone, and the copy of its configuration does not name the account; pass \
                            --topic-arn, or try again in an hour";
-            return (HubDocument::Unknown(problem.to_owned()), None);
+            return Some(HubLayer { document: HubDocument::Unknown(problem.to_owned()), account: String::new() });
         }
-        (HubDocument::from_copy(self.name.as_deref(), copy), account)
+        let document = HubDocument::from_copy(self.name.as_deref(), copy);
+        Some(HubLayer { document, account: account.unwrap_or_default() })
+    }
+}
+
+impl HubLayer {
+    /// The configuration in force with this document of the account.
+    ///
+    /// # Errors
+    /// If the document is refused.
+    pub fn combine(&self, own: &str) -> Result<ConfigWithHub, ConfigError> {
+        let (text, hub) = match &self.document {
+            HubDocument::Known { document, read_at, problem, .. } => {
+                (document.as_str(), HubStatus::Known { read_at: *read_at, problem: problem.clone() })
+            }
+            HubDocument::Unknown(reason) => ("", HubStatus::Unknown(reason.clone())),
+        };
+        // It was legal a moment ago.
+        let overlay = Overlay::new(&HubConfig::read(text)?, &self.account, own)?;
+        Ok(ConfigWithHub { overlay, hub })
     }
 }
 

@@ -40,7 +40,7 @@ pub use checkpoints::{
     CheckpointContent, CheckpointError, FileFingerprint, FileOwner, ListedPart, LocalFile, NodePart, UnsentFile,
 };
 pub use config::{ConfigObject, PREVIOUS_CONFIGS};
-pub use hub_config::ConfigWithHub;
+pub use hub_config::{ConfigWithHub, HubLayer};
 pub use hub_figures::HubStore;
 pub use jobs::{LOG_PARTS_MAX, LogName, LogPart, LogTail, SubmittedSpec};
 pub use plans::PlanKey;
@@ -169,13 +169,7 @@ impl Store {
 impl Documents for Store {
     async fn read_config(&self) -> Result<Config, ConfigLoadError> {
         // Every command awaits it.
-        Box::pin(async {
-            match self.read_config_with_hub().await? {
-                Some(combined) => Ok(combined.overlay.config),
-                None => Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config)),
-            }
-        })
-        .await
+        Box::pin(self.read_in_force_by_copy()).await.map(|in_force| in_force.config)
     }
 
     async fn read_config_in_force(&self, now: Timestamp) -> Result<ConfigInForce, ConfigLoadError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use model::config;
 use model::config::{
-    Config, ConfigChange, ConfigError, ConfigNote, HubConfig, HubStatus, IgnoredLine, Overlay, as_toml, changes,
+    Config, ConfigChange, ConfigError, ConfigNote, HubConfig, HubStatus, IgnoredLine, as_toml, changes,
     misshapen_regions, mistakes, notes, teams_lost, unknown_regions,
 };
 use serde::Serialize;
@@ -169,18 +169,18 @@ impl CheckOutput {
         let unknown = |problem: &dyn std::fmt::Display| {
             CommandError::new(format!("the configuration of the hub counts as well, and is unknown: {problem}"))
         };
-        let with_hub = async |document: &str| {
-            let found = Box::pin(store.config_with_hub(document)).await.map_err(|error| unknown(&error))?;
-            match found {
-                Some(ConfigWithHub { hub: HubStatus::Unknown(problem), .. }) => Err(unknown(&problem)),
-                found => Ok(found.map(|found| found.overlay)),
-            }
+        let layer = Box::pin(store.read_hub_layer()).await.map_err(|error| unknown(&error))?;
+        let Some(layer) = layer else { return Ok((before.0.clone(), after.0.clone())) };
+        // A document that is refused has been said to be so.
+        let in_force = |(own, document): (&Config, &str)| match layer.combine(document) {
+            Ok(ConfigWithHub { hub: HubStatus::Unknown(problem), .. }) => Err(unknown(&problem)),
+            Ok(ConfigWithHub { overlay, .. }) => Ok((overlay.config, overlay.ignored)),
+            Err(_) => Ok((own.clone(), Vec::new())),
         };
-        let after_overlay = with_hub(after.1).await?;
-        let before_overlay = with_hub(before.1).await?;
-        self.ignored = after_overlay.as_ref().map(|overlay| overlay.ignored.clone()).unwrap_or_default();
-        let config = |overlay: Option<Overlay>, own: &Config| overlay.map_or_else(|| own.clone(), |found| found.config);
-        Ok((config(before_overlay, before.0), config(after_overlay, after.0)))
+        let (after, ignored) = in_force(after)?;
+        let (before, _) = in_force(before)?;
+        self.ignored = ignored;
+        Ok((before, after))
     }
 
     pub(super) fn ignored_lines(&self, file: &str) -> impl Iterator<Item = String> {

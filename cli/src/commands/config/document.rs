@@ -18,7 +18,7 @@ pub(super) struct ConfigDocument {
     pub(super) text: String,
     /// `s3://…`, or a file; `defaults` if there is no document.
     pub(super) from: String,
-    /// The bucket, where lines of an organization's hub count beside it.
+    /// The bucket of a deployment: lines of an organization's hub may count beside the document.
     pub(super) store: Option<Store>,
 }
 
@@ -71,10 +71,7 @@ pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandE
 /// The configuration in force: the deployed document, or the defaults without a deployment or document.
 pub(super) async fn deployed(context: &CommandContext) -> Result<ConfigDocument, CommandError> {
     let deployed = context.deployed().await?;
-    let store = match &deployed {
-        Some(deployed) if deployed.store.has_hub().await? => Some(deployed.store.clone()),
-        _ => None,
-    };
+    let store = deployed.as_ref().map(|deployed| deployed.store.clone());
     let document = match deployed {
         Some(deployed) => {
             let read = deployed.store.read_config_document().await?;

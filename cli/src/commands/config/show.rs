@@ -69,8 +69,8 @@ impl Show {
             document::read_document_file(&file)?
         } else {
             let context = CommandContext::connect(global).await?;
-            let deployed = document::deployed(&context).await.map_err(|failure| context.blame(failure))?;
-            if deployed.store.is_some() {
+            let (deployed, has_hub) = read_deployed(&context).await.map_err(|failure| context.blame(failure))?;
+            if has_hub {
                 screen::warn("the hub's configuration counts as well: curfew config show --effective");
             }
             deployed
@@ -83,6 +83,16 @@ impl Show {
         }
         Ok(CommandStatus::Success)
     }
+}
+
+/// The deployed document, and whether lines of an organization's hub count beside it.
+async fn read_deployed(context: &CommandContext) -> Result<(ConfigDocument, bool), CommandError> {
+    let deployed = document::deployed(context).await?;
+    let has_hub = match &deployed.store {
+        Some(store) => store.has_hub().await?,
+        None => false,
+    };
+    Ok((deployed, has_hub))
 }
 
 async fn show_effective(context: &CommandContext) -> Result<CommandStatus, CommandError> {
