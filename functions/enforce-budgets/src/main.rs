@@ -19,11 +19,10 @@ fn main() -> ExitCode {
 }
 
 async fn enforce(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
-    let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
-        Ok(run) => run,
-        Err(answer) => return answer,
-    };
-    let report = Box::pin(budgets::enforce(&run, clients.reported_hub())).await?;
-    InvocationResponse::from_report(&report)
+    clients
+        .run(FUNCTION, invocation, async |run, _| {
+            let report = Box::pin(budgets::enforce(run, clients.reported_hub())).await?;
+            InvocationResponse::from_report(&report)
+        })
+        .await
 }

@@ -14,11 +14,10 @@ fn main() -> ExitCode {
 }
 
 async fn reap(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
-    let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
-        Ok(run) => run,
-        Err(answer) => return answer,
-    };
-    let report = instances::plan(&run).await?.carry_out(&run).await;
-    InvocationResponse::from_report(&report)
+    clients
+        .run(FUNCTION, invocation, async |run, _| {
+            let report = instances::plan(run).await?.carry_out(run).await;
+            InvocationResponse::from_report(&report)
+        })
+        .await
 }

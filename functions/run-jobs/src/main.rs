@@ -39,14 +39,13 @@ async fn reconcile(
     (clients, setup): &(Clients, DeploymentSetup),
     invocation: Invocation,
 ) -> Result<InvocationResponse, Failure> {
-    let Invocation { event, run: id, now, deadline, clock } = invocation;
-    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
-        Ok(run) => run,
-        Err(answer) => return answer,
-    };
-    let arrivals = arrivals(&event);
-    let report = jobs::reconcile(&run, setup, hint(event), arrivals).await?;
-    Ok(InvocationResponse::from_value(&report.response())?)
+    clients
+        .run(FUNCTION, invocation, async |run, event| {
+            let arrivals = arrivals(&event);
+            let report = jobs::reconcile(run, setup, hint(event), arrivals).await?;
+            Ok(InvocationResponse::from_value(&report.response())?)
+        })
+        .await
 }
 
 /// The objects that were written, of whichever bucket.

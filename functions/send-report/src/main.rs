@@ -1,7 +1,7 @@
 //! `send-report`: writes the report of the month each day, and sends its digest.
 //!
-//! It reads the state bucket, asks EC2 and CloudWatch how hard the dearest instances worked, and changes no resource. With the hub of an
-//! organization it can report on all accounts as well.
+//! Reads the state bucket, asks EC2 and CloudWatch how hard the dearest instances worked, and changes no resource. Where an organization has a hub,
+//! one can have it report on all accounts as well.
 
 use std::process::ExitCode;
 
@@ -15,11 +15,10 @@ fn main() -> ExitCode {
 }
 
 async fn send(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
-    let Invocation { run: id, now, deadline, clock, .. } = invocation;
-    let run = match clients.begin(FUNCTION, id, (now, deadline), &clock).await {
-        Ok(run) => run,
-        Err(answer) => return answer,
-    };
-    let report = Box::pin(month_report::send(&run, clients.reported_hub())).await?;
-    InvocationResponse::from_report(&report)
+    clients
+        .run(FUNCTION, invocation, async |run, _| {
+            let report = Box::pin(month_report::send(run, clients.reported_hub())).await?;
+            InvocationResponse::from_report(&report)
+        })
+        .await
 }

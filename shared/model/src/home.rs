@@ -289,11 +289,11 @@ mod tests {
     fn a_restored_stack_takes_over_once_and_never_from_its_successor() {
         let unknown: ReadHome = Err("no answer".to_owned());
         let takeover = |term, before| Some(HomeRecord { term, stack: bucket("copy"), since: time(NOW), before });
-        let of_first = Some(bucket("first"));
+        let first_stack = Some(bucket("first"));
         let cases = [
-            ("a copy", read(1, "first", None), Ok(None), "unknown", takeover(2, of_first.clone())),
-            ("a copy of a copy", read(7, "first", Some("zero")), Ok(None), "unknown", takeover(8, of_first.clone())),
-            ("carried further", read(1, "first", None), read(1, "first", None), "unknown", takeover(2, of_first)),
+            ("a copy", read(1, "first", None), Ok(None), "unknown", takeover(2, first_stack.clone())),
+            ("a copy of a copy", read(7, "first", Some("zero")), Ok(None), "unknown", takeover(8, first_stack.clone())),
+            ("carried further", read(1, "first", None), read(1, "first", None), "unknown", takeover(2, first_stack)),
             ("a copy without a record", Ok(None), Ok(None), "unknown", takeover(2, None)),
             ("unreadable", unknown.clone(), Ok(None), "unknown", None),
             ("no word of its copy", read(1, "first", None), unknown.clone(), "unknown", None),

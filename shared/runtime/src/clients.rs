@@ -11,7 +11,7 @@ use serde::Serialize;
 use store::{HubStore, Store};
 
 use crate::logs::write_line;
-use crate::{Failure, FunctionSettings, InvocationResponse};
+use crate::{Event, Failure, FunctionSettings, Invocation, InvocationResponse};
 
 /// The clients, and the settings from the function's environment.
 pub struct Clients {
@@ -61,34 +61,33 @@ impl Clients {
         self.reported_hub.as_ref()
     }
 
-    /// Begins a run about everything that the function manages, from `now` to `deadline` by `clock`. It reads first which stack acts.
+    /// Carries out `work` as a run about everything that the function manages; its second argument is the event. The standing of the stack is read
+    /// first: once another one has taken over, there is nothing to do, and people are notified once a day.
     ///
     /// # Errors
-    /// The answer of the invocation, if another stack has taken over: then there is nothing to do, and people are notified once a day.
-    pub async fn begin<'a>(
-        &'a self,
+    /// Those of `work`.
+    pub async fn run(
+        &self,
         function: &'static str,
-        id: RunId,
-        times: (Timestamp, Timestamp),
-        clock: &'a dyn Fn() -> Timestamp,
-    ) -> Result<Run<'a, Aws, Store>, Result<InvocationResponse, Failure>> {
-        let run = self.run(function, id, times, clock);
-        let Some((standing, problem)) = Box::pin(self.store.read_standing(run.now)).await else { return Ok(run) };
-        let Some(reason) = standing.standby_reason() else {
-            return Ok(Run { home: HomeStatus { is_standby: false, problem }, ..run });
-        };
-        if let Standing::Replaced { .. } = standing {
-            tracing::warn!("{reason}");
-            if function == HOME_WRITER {
-                Box::pin(run.notify_replaced(&reason)).await;
+        Invocation { event, run: id, now, deadline, clock }: Invocation,
+        work: impl AsyncFnOnce(&Run<'_, Aws, Store>, Event) -> Result<InvocationResponse, Failure>,
+    ) -> Result<InvocationResponse, Failure> {
+        let mut run = self.begin(function, id, (now, deadline), &clock);
+        if let Some((standing, problem)) = Box::pin(self.store.read_standing(now)).await {
+            let reason = standing.standby_reason();
+            if let (Standing::Replaced { .. }, Some(reason)) = (&standing, &reason) {
+                tracing::warn!("{reason}");
+                if function == HOME_WRITER {
+                    Box::pin(run.notify_replaced(reason)).await;
+                }
+                return Ok(InvocationResponse::from_value(&ReplacedResponse { function, replaced: reason })?);
             }
-            return Err(InvocationResponse::from_value(&ReplacedResponse { function, replaced: &reason })
-                .map_err(Failure::from));
+            run.home = HomeStatus { is_standby: reason.is_some(), problem: reason.or(problem) };
         }
-        Ok(Run { home: HomeStatus { is_standby: true, problem: Some(reason) }, ..run })
+        Box::pin(work(&run, event)).await
     }
 
-    fn run<'a>(
+    fn begin<'a>(
         &'a self,
         function: &'static str,
         id: RunId,
