@@ -65,27 +65,29 @@ def restore(cloudformation: Any, stack: str, bucket: str, say: Callable[[str], N
 
 
 def status_of(cloudformation: Any, stack: str) -> str | None:
-    try:
-        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    except cloudformation.exceptions.ClientError as error:
-        if "does not exist" in str(error):
-            return None
-        raise
-    return str(found["StackStatus"])
+    found = unless_missing(cloudformation, cloudformation.describe_stacks, StackName=stack)
+    return None if found is None else str(found["Stacks"][0]["StackStatus"])
 
 
 def stack_of(cloudformation: Any, bucket: str) -> str | None:
     """The stack of the copy; `None` if it was deleted before."""
+    found = unless_missing(cloudformation, cloudformation.describe_stack_resources, PhysicalResourceId=bucket)
+    if found is None:
+        return None
+    (held,) = [one for one in found["StackResources"] if one["PhysicalResourceId"] == bucket]
+    if held["LogicalResourceId"] != LOGICAL_ID_OF_COPY:
+        raise NotRestored(f"{bucket} is {held['LogicalResourceId']} of the stack {held['StackName']}, and no copy of deploy/replica/replica.yaml.")
+    return str(held["StackName"])
+
+
+def unless_missing(cloudformation: Any, call: Callable[..., Any], **named: str) -> Any:
+    """What the call answers; `None` where there is no such stack or resource."""
     try:
-        found = cloudformation.describe_stack_resources(PhysicalResourceId=bucket)["StackResources"]
+        return call(**named)
     except cloudformation.exceptions.ClientError as error:
         if "does not exist" in str(error):
             return None
         raise
-    (held,) = [one for one in found if one["PhysicalResourceId"] == bucket]
-    if held["LogicalResourceId"] != LOGICAL_ID_OF_COPY:
-        raise NotRestored(f"{bucket} is {held['LogicalResourceId']} of the stack {held['StackName']}, and no copy of deploy/replica/replica.yaml.")
-    return str(held["StackName"])
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_aws import LocalAws
-from local_aws.client import CREDENTIALS, MACHINE_KEY, REGION
+from local_aws.client import CREDENTIALS, MACHINE_KEY, REGION, list_keys, read_object
 
 _STARTS_WITHIN_SECONDS = 120
 _TRIES = 3  # with other ports each
@@ -63,14 +63,10 @@ class BesideS3:
         return self._s3 if service == "s3" else self._aws.client(service, region)
 
     def object(self, bucket: str, key: str) -> bytes | None:
-        try:
-            return self._s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-        except self._s3.exceptions.NoSuchKey:
-            return None
+        return read_object(self._s3, bucket, key)
 
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        return [one["Key"] for page in pages for one in page.get("Contents", [])]
+        return list_keys(self._s3, bucket, prefix)
 
     def put(self, bucket: str, key: str, body: bytes) -> None:
         self._s3.put_object(Bucket=bucket, Key=key, Body=body)

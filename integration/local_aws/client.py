@@ -31,6 +31,18 @@ class LocalAwsError(Exception):
     """The control API refused a request."""
 
 
+def read_object(s3: Any, bucket: str, key: str) -> bytes | None:
+    try:
+        return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except s3.exceptions.NoSuchKey:
+        return None
+
+
+def list_keys(s3: Any, bucket: str, prefix: str) -> list[str]:
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    return [one["Key"] for page in pages for one in page.get("Contents", [])]
+
+
 class LocalAws:
     """Besides these, it has every method of `BackDoor`. With the proxy of the same process its own calls need no HTTP."""
 
@@ -152,18 +164,13 @@ class LocalAws:
         """Its newest version. In this process it is read where Moto keeps it, for tests wait for many an object by asking for it again and again."""
         if self._proxy is not None:
             return stored_object(bucket, key)
-        client = self.client("s3")
-        try:
-            return client.get_object(Bucket=bucket, Key=key)["Body"].read()
-        except client.exceptions.NoSuchKey:
-            return None
+        return read_object(self.client("s3"), bucket, key)
 
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
         """Those of all objects below a prefix, sorted. In this process they are read where Moto keeps them, as `object` is."""
         if self._proxy is not None:
             return stored_keys(bucket, prefix)
-        pages = self.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        return [one["Key"] for page in pages for one in page.get("Contents", [])]
+        return list_keys(self.client("s3"), bucket, prefix)
 
     def put(self, bucket: str, key: str, body: bytes) -> None:
         """Writes an object. In this process it is put where Moto keeps it, as it is read by `object`."""
