@@ -227,7 +227,8 @@ def _environment(account: Account, clock: MovedClock, socket: Path) -> dict[str,
         (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-c", _COMMAND])} {name} "$@"\n')
         (programs / name).chmod(0o755)
     exported = {
-        **account.aws.environment(),
+        # What else a shell speaks TLS with has the certificates of the system.
+        **{name: value for name, value in account.aws.environment().items() if name != "SSL_CERT_FILE"},
         **clock.environment(),
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,

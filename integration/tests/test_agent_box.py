@@ -221,7 +221,8 @@ def test_a_box_that_cannot_be_judged_ends_when_its_end_has_come(box: Box) -> Non
 def test_a_warning_leaves_people_time_and_unmounts_the_home(box: Box, terminal: int) -> None:
     with box.machine() as machine:
         box.is_ready(machine)
-        program = subprocess.Popen(["sleep", "600"], user=USER)
+        # The tests themselves may run where it is ignored, as by nohup.
+        program = subprocess.Popen(["env", "--default-signal=HUP", "sleep", "600"], user=USER)
         machine.metadata.warn(9)
         machine.until(lambda: box.report().get("synced_at"))
         first = box.report()["synced_at"]
