@@ -125,10 +125,10 @@ unit: ## Lint every crate and run its tests
 	$(PYTHON) .ci/dependencies
 	$(LINTED) cargo test --workspace --locked
 
-simulate-quick: ## Live 200 days of simulated accounts of instances, 1,000 of volumes and 150 of SageMaker, with what `make unit` has built
-	$(LINTED) cargo test --workspace --locked --quiet --test simulation -- --account-days 200
-	$(LINTED) cargo test --workspace --locked --quiet --test simulation-volumes -- --account-days 1000
-	$(LINTED) cargo test --workspace --locked --quiet --test simulation-sagemaker -- --account-days 150
+simulate-quick: ## Live 100 days of simulated accounts of instances, 500 of volumes and 75 of SageMaker, with what `make unit` has built
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation -- --account-days 100
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation-volumes -- --account-days 500
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation-sagemaker -- --account-days 75
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes simulate-sagemaker: ARGS ?= --account-days 4000
