@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from local_aws.client import CERTIFICATE
 from moved_clock import MovedClock
 
 from . import cloud_init, disk, isolation
@@ -243,6 +244,7 @@ class Host:
             "CURFEW_ROOT": str(self.place.disk),
             "CURFEW_HOST": self._marker,
             "AWS_ENDPOINT_URL": self.place.endpoint,
+            "SSL_CERT_FILE": CERTIFICATE,
             **(self.place.clock.environment() if self.place.clock else {}),
         }
         if listening:

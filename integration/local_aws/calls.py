@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from . import ses_permissions
@@ -93,7 +93,7 @@ class Ledger:
 
     def listed(self) -> dict[str, Any]:
         with self._lock:
-            calls = [asdict(call) for call in self._calls]
+            calls = [dict(vars(call)) for call in self._calls]
         counts = Counter(call["action"] for call in calls)
         permissions = sorted({permission for call in calls for permission in call["permissions"]})
         return {"calls": calls, "counts": dict(counts), "permissions": permissions}

@@ -26,7 +26,7 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing
 # By it the local AWS knows the machine of a job, see absence_errors.py.
 MACHINE_KEY = "ASIAOFAMACHINE000000"
 _PUT_METRIC_DATA_MAX = 1000
-_CERTIFICATE = str(Path(__file__).with_name("nobody.pem"))
+CERTIFICATE = str(Path(__file__).with_name("nobody.pem"))
 
 
 class LocalAwsError(Exception):
@@ -83,7 +83,7 @@ class LocalAws:
             "AWS_DEFAULT_REGION": region,
             "AWS_EC2_METADATA_DISABLED": "true",
             # It speaks no TLS: reading the hundred certificates of the system would take a fifth of the CPU time of a command.
-            "SSL_CERT_FILE": _CERTIFICATE,
+            "SSL_CERT_FILE": CERTIFICATE,
         }
 
     def _client(self, service: str, region: str = REGION) -> Any:

@@ -212,6 +212,8 @@ class Machine:
 
     def pull_the_plug(self) -> None:
         """Nothing of it runs any more, all at once: each stands still before its children are looked for, lest it starts one meanwhile."""
+        if self.process.poll() is not None:
+            return  # and what it left behind is no child of its any more
         everything: list[int] = []
         while begun := [each for each in (self.process.pid, *_descendants(self.process.pid)) if each not in everything]:
             for process in begun:
@@ -236,15 +238,16 @@ class Machine:
 
     def until(self, holds: Callable[[], Any], seconds: float = UNTIL_SECONDS) -> Any:
         """Waits until something holds, while the agent runs."""
-        deadline = time.monotonic() + seconds
+        begun = time.monotonic()
         while True:
             # In this order, for it may be the last that the agent does.
             has_ended = self.process.poll() is not None
             if found := holds():
                 return found
             assert not has_ended, f"the agent has ended:\n{self.said()}"
-            assert time.monotonic() < deadline, f"it never held:\n{self.said()}"
-            time.sleep(0.05)
+            waited = time.monotonic() - begun
+            assert waited < seconds, f"it never held:\n{self.said()}"
+            time.sleep(min(0.05 + waited / 20, 0.2))
 
 
 # So much notice is enough to upload all on a busy machine, and takes no longer: the machine shuts down once all is kept.
