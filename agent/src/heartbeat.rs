@@ -52,8 +52,8 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
     let (mut is_logged, mut is_log_failing, mut had_moved) = (false, false, agent.buckets.has_moved());
     loop {
         if agent.buckets.has_moved() != had_moved {
-            // The end of the log that was uploaded before may not be there.
-            (had_moved, uploaded) = (true, None);
+            // The end of the log that was uploaded before may not be there, and what the other bucket did not take says nothing of this one.
+            (had_moved, uploaded, last_success) = (true, None, Instant::now());
         }
         let beat = in_time(Box::pin(beat_once(&agent))).await;
         // A log that is too long for the way to S3 does not make a machine count as lost.
@@ -67,6 +67,7 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
         is_log_failing = of_log.is_some();
         match beat.err() {
             None => (last_success, is_logged) = (Instant::now(), false),
+            Some(_) if agent.buckets.has_moved() != had_moved => {}
             Some(WriteFailure { words, is_outage }) => {
                 if !is_logged {
                     agent.log.write_line(&format!("no heartbeat can be written: {words}"));

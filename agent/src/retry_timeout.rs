@@ -17,6 +17,8 @@ const TRIES_MAX: u32 = 6;
 /// The retries of one call.
 #[derive(Debug, Default)]
 pub(crate) struct RetryTimeout {
+    /// `true` if the tries are those of an attempt that has moved to the copy of its bucket.
+    has_moved: bool,
     since: Option<Instant>,
     tries: u32,
     lasting: u32,
@@ -92,8 +94,11 @@ impl RetryTimeout {
     }
 
     /// Returns `true` if the caller may try again, without a pause and without a line in the log. What may pass is tried for as long as an attempt
-    /// without heartbeats does not count as lost.
+    /// without heartbeats does not count as lost. Failures of the bucket from which the attempt has moved do not count.
     pub(crate) fn should_retry(&mut self, agent: &Agent, error: &impl FailedCall) -> bool {
+        if agent.buckets.has_moved() != self.has_moved {
+            (self.has_moved, self.since, self.tries, self.lasting) = (true, None, 0, 0);
+        }
         self.tries += 1;
         self.lasting += u32::from(error.lasts());
         let since = self.since.get_or_insert_with(Instant::now).elapsed();
