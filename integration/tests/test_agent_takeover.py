@@ -173,11 +173,12 @@ def test_an_attempt_waits_for_a_takeover_while_nothing_answers(job: Job, copy: C
     with job.machine(1, replica=COPY, hurry=300) as machine:
         machine.until(lambda: job.kept())
         copy.replicate("jobs/", "attempts/", "checkpoints/")
-        job.aws.fault("s3:*", "reset", region=HOME["region"], times=None)
+        job.aws.fault("s3:*", "reset", times=None)
         steps = len(job.steps())
         machine.until(lambda: "no heartbeat can be written" in machine.said())
         machine.until(lambda: len(job.steps()) > steps + 100)
-        copy.take_over(cut_off=False)
+        job.aws.clear_faults()
+        copy.take_over()
         kept, beat = copy.kept() or 0, copy.document("1/heartbeat.json")
         machine.until(lambda: (copy.kept() or 0) > kept)
         # Nor does it end where a heartbeat was under way during the move.

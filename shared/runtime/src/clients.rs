@@ -65,7 +65,7 @@ impl Clients {
     /// first: once another one has taken over, there is nothing to do, and people are notified once a day.
     ///
     /// # Errors
-    /// Those of `work`.
+    /// The errors of `work`.
     pub async fn run(
         &self,
         function: &'static str,

@@ -100,7 +100,7 @@ impl Store {
         layer.map(|layer| layer.combine(&own)).transpose().map_err(ConfigLoadError::Refused)
     }
 
-    /// What the copy of the hub's configuration adds to a document of the account; `None` if the account has no hub, as far as is known.
+    /// Layer of the hub's configuration over a document of the account, by the copy; `None` if the account has no hub, as far as is known.
     ///
     /// # Errors
     /// If the copy could not be read.
